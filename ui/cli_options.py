@@ -1,0 +1,202 @@
+"""The options of the command line, parsed into small frozen dataclasses.
+
+Imports nothing heavy, so that `glassbox --help` answers at once. Knows no defaults of decoding:
+options that were not given are left out, and `GenerationConfig` fills and checks them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COMMANDS = ("serve", "add", "list", "remove", "search", "ask")
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which parts to build, and where the data is."""
+
+    data: Path
+    model: str = "auto"
+    embedder: str = "e5-small"
+    device: str = "auto"
+    precision: str = "auto"
+    language: str | None = None
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How the page is served. `user` and `password` are both given or both None."""
+
+    host: str = "127.0.0.1"
+    port: int = 7860
+    open_browser: bool = False
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if (self.user is None) != (self.password is None):
+            raise ValueError("--user and --password belong together.")
+        if self.user is None and not is_loopback(self.host):
+            raise ValueError(
+                f"{self.host} can be reached from other machines: give --user and --password, "
+                "or keep the default --host 127.0.0.1."
+            )
+
+    @property
+    def auth(self) -> tuple[str, str] | None:
+        return (self.user, self.password) if self.user and self.password else None
+
+
+def is_loopback(host: str) -> bool:
+    """True when only this machine can connect to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def default_data_dir() -> Path:
+    """`$GLASSBOX_HOME/data`, or the user's data folder."""
+    home = os.environ.get("GLASSBOX_HOME")
+    if home:
+        return Path(home) / "data"
+    from platformdirs import user_data_path
+
+    return user_data_path("glassbox")
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parsed arguments; without a command, `serve`. Exits with 2 on a usage error, 0 on --help."""
+    argv = list(argv)
+    if not {"-h", "--help", *COMMANDS} & set(argv):
+        argv.insert(0, "serve")
+    return build_parser().parse_args(argv)
+
+
+def options_from(args: argparse.Namespace) -> Options:
+    given = {name: getattr(args, name) for name in _PART_OPTIONS if hasattr(args, name)}
+    data = getattr(args, "data", None) or default_data_dir()
+    return Options(data=Path(data).expanduser().absolute(), **given)
+
+
+def serve_options_from(args: argparse.Namespace) -> ServeOptions:
+    """Raises ValueError, with the sentence to print, for a host that needs a password."""
+    return ServeOptions(args.host, args.port, args.open, args.user, args.password)
+
+
+def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The decoding options that were given, as keyword arguments for `GenerationConfig`."""
+    return {name: getattr(args, name) for name in _DECODING if hasattr(args, name)}
+
+
+_PART_OPTIONS = ("model", "embedder", "device", "precision", "language")
+_DECODING = (
+    *("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"),
+    *("max_new_tokens", "stop", "num_beams", "length_penalty"),
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    shared = _shared_options()
+    parser = argparse.ArgumentParser(
+        prog="glassbox",
+        description="Chat with your documents and look inside while the answer is written. "
+        "Without a command, serves the page.",
+        parents=[shared],
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name, help=help, description=help, parents=[shared], allow_abbrev=False
+        )
+
+    serve = command("serve", "Serve the page (the default).")
+    serve.add_argument("--host", default="127.0.0.1", help="address to bind (default: %(default)s)")
+    serve.add_argument("--port", type=_port, default=7860, help="default: %(default)s; 0 picks one")
+    serve.add_argument(
+        "--open", action=argparse.BooleanOptionalAction, default=False, help="open a browser"
+    )
+    serve.add_argument(
+        "--user", default=os.environ.get("GLASSBOX_USER"), help="name to sign in with"
+    )
+    serve.add_argument(
+        "--password",
+        default=os.environ.get("GLASSBOX_PASSWORD"),
+        help="its password; better given as the environment variable GLASSBOX_PASSWORD",
+    )
+
+    add = command("add", "Add files, or every readable file of a folder.")
+    add.add_argument("paths", nargs="+", metavar="PATH")
+
+    command("list", "List the documents.")
+
+    remove = command("remove", "Remove a document.")
+    remove.add_argument("id", metavar="ID", help="its id, or a beginning of it that is unique")
+
+    search = command("search", "Show the passages that retrieval finds.")
+    search.add_argument("query")
+    _retrieval_options(search)
+
+    ask = command("ask", "Answer a question.")
+    ask.add_argument("question")
+    _retrieval_options(ask)
+    ask.add_argument("--without-retrieval", action="store_true", help="let the model answer alone")
+    ask.add_argument("--compare", action="store_true", help="answer with and without retrieval")
+    _decoding_options(ask)
+    return parser
+
+
+def _shared_options() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = shared.add_argument_group("options of every command")
+    group.add_argument("--model", help="catalogue name, folder or .gguf file (default: auto)")
+    group.add_argument("--embedder", help="e5-small, minilm or a folder (default: e5-small)")
+    group.add_argument("--device", help="auto, cpu, cuda or mps (default: auto)")
+    group.add_argument("--precision", help="auto, fp32 or bf16 (default: auto)")
+    group.add_argument("--data", metavar="DIR", help="where documents are kept")
+    group.add_argument("--language", choices=LANGUAGES, help="language of the instructions")
+    return shared
+
+
+def _retrieval_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-k", type=_positive, default=4, help="passages (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _decoding_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("decoding", argument_default=argparse.SUPPRESS)
+    group.add_argument("--temperature", type=float, help="0 takes the likeliest token")
+    group.add_argument("--top-k", type=int)
+    group.add_argument("--top-p", type=float)
+    group.add_argument("--min-p", type=float)
+    group.add_argument("--repetition-penalty", type=float)
+    group.add_argument("--seed", type=int)
+    group.add_argument("--max-new-tokens", type=int)
+    group.add_argument("--stop", action="append", metavar="TEXT", help="end there; repeatable")
+    group.add_argument("--beams", type=int, dest="num_beams", help="beam search with this many")
+    group.add_argument("--length-penalty", type=float)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is not a port (0 to 65535)")
+    return value
