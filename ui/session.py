@@ -1,0 +1,216 @@
+"""One question to one answer: retrieve, build the prompt, generate, stream. No Gradio in it.
+
+The chat page, the comparison and the command line all drain `answer`; none of them has a way of its
+own. What it yields is plain data for views to draw, with keys of `ui.i18n` where words are needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Literal
+
+from generation.beam_search import beam_search
+from generation.decoding import FinishReason, GenerationConfig, PromptTooLong, Step, generate
+from generation.model import LanguageModel
+from generation.scheduler import Busy
+from generation.streaming import stream_text
+from rag.prompt import Prompt, QuestionTooLong, build_messages
+from rag.retriever import Retrieval, RetrievedPassage
+from ui.parts import Parts
+
+Stage = Literal["retrieving", "waiting", "reading", "writing", "done"]
+ShouldStop = Callable[[], bool]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the time went; `first_token` runs from the turn's begin until text can appear."""
+
+    retrieval: float = 0.0
+    prefill: float = 0.0
+    decode: float = 0.0
+    first_token: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One sentence for the person, as a key of `ui.i18n` with its values."""
+
+    key: str
+    values: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnswerUpdate:
+    """Everything known so far. Each update replaces the one before; `stage` "done" is the last.
+
+    `steps` grows in place while the answer is written (and stays empty with beams, whose text may
+    still change). `retrieval` is None when it was off; its `relevant` says whether passages were
+    put into the prompt.
+    """
+
+    stage: Stage
+    text: str = ""
+    steps: Sequence[Step] = ()
+    tokens: int = 0
+    retrieval: Retrieval | None = None
+    prompt: Prompt | None = None
+    finish_reason: FinishReason | None = None
+    seconds: Seconds = Seconds()
+    ahead: int = 0
+    problem: Problem | None = None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of decoding alone; None until there are two tokens."""
+        return (self.tokens - 1) / self.seconds.decode if self.seconds.decode > 0 else None
+
+
+def answer(
+    parts: Parts,
+    question: str,
+    history: Sequence[dict[str, str]] = (),
+    config: GenerationConfig = GenerationConfig(),  # noqa: B008  (frozen)
+    use_retrieval: bool = True,
+    k: int = 4,
+    language: str = "en",
+    document_ids: Sequence[str] | None = None,
+    should_stop: ShouldStop | None = None,
+    *,
+    session: str = "",
+    system: str | None = None,
+) -> Iterator[AnswerUpdate]:
+    """Answer `question`, yielding an update at each token and whenever the stage changes.
+
+    Closing the generator, or `should_stop` returning true, ends the work at once. Whatever goes
+    wrong becomes the last update's `problem`; the text so far is kept in it.
+    """
+    lm = parts.model
+    update = AnswerUpdate("retrieving")
+    try:
+        passages: Sequence[RetrievedPassage] = ()
+        if use_retrieval:
+            yield update
+            retrieval = parts.retriever.retrieve(question, k=k, document_ids=document_ids)
+            passages = retrieval.passages if retrieval.relevant else ()
+            seconds = Seconds(retrieval=retrieval.seconds)
+            update = replace(update, retrieval=retrieval, seconds=seconds)
+        prompt = build_messages(
+            question,
+            passages,
+            history,
+            count_tokens=lambda messages: len(lm.encode_chat(messages)),
+            budget=lm.context_length - config.max_new_tokens,
+            system=system,
+            language=language,
+        )
+        update = replace(update, prompt=prompt, stage="waiting", ahead=parts.scheduler.waiting)
+        yield update
+        with parts.scheduler.turn(session):
+            written = _write(lm, update, config, should_stop or (lambda: False))
+            with closing(written):
+                for update in written:
+                    yield update
+    except Exception as error:
+        yield replace(update, stage="done", problem=_problem(error, lm, config))
+
+
+def _write(
+    lm: LanguageModel, update: AnswerUpdate, config: GenerationConfig, stopped: ShouldStop
+) -> Iterator[AnswerUpdate]:
+    """From the prompt to the last token, while the turn is ours."""
+    assert update.prompt is not None
+    update = replace(update, stage="reading", ahead=0)
+    yield update
+    started = perf_counter()
+    ids = lm.encode_chat(update.prompt.messages)
+    writer = _write_beams if config.num_beams > 1 else _write_tokens
+    with closing(writer(lm, update, ids, config, stopped)) as updates:
+        for written in updates:
+            now = perf_counter()
+            first = update.seconds.first_token or update.seconds.retrieval + now - started
+            update = replace(written, seconds=replace(written.seconds, first_token=first))
+            yield update
+    reason = update.finish_reason or FinishReason.CANCELLED
+    yield replace(update, stage="done", finish_reason=reason)
+
+
+def _write_tokens(
+    lm: LanguageModel,
+    update: AnswerUpdate,
+    ids: list[int],
+    config: GenerationConfig,
+    stopped: ShouldStop,
+) -> Iterator[AnswerUpdate]:
+    text, steps = "", list[Step]()
+    with closing(generate(lm, ids, config, should_stop=stopped)) as tokens:
+        for step, piece in stream_text(lm, tokens, config.stop):
+            text += piece
+            steps.append(step)
+            seconds = update.seconds
+            if len(steps) == 1:
+                seconds = replace(seconds, prefill=step.seconds)
+            else:
+                seconds = replace(seconds, decode=seconds.decode + step.seconds)
+            update = replace(
+                update,
+                stage="writing",
+                text=text,
+                steps=steps,
+                tokens=len(steps),
+                finish_reason=step.finish_reason,
+                seconds=seconds,
+            )
+            yield update
+
+
+def _write_beams(
+    lm: LanguageModel,
+    update: AnswerUpdate,
+    ids: list[int],
+    config: GenerationConfig,
+    stopped: ShouldStop,
+) -> Iterator[AnswerUpdate]:
+    started, first = perf_counter(), 0.0
+    with closing(beam_search(lm, ids, config, should_stop=stopped)) as beams:
+        for beam in beams:
+            elapsed = perf_counter() - started
+            first = first or elapsed
+            update = replace(
+                update,
+                stage="writing",
+                text=beam.best.text,
+                tokens=len(beam.best.token_ids),
+                finish_reason=beam.finish_reason,
+                seconds=replace(update.seconds, prefill=first, decode=elapsed - first),
+            )
+            yield update
+
+
+def _problem(error: Exception, lm: LanguageModel, config: GenerationConfig) -> Problem:
+    """What happened, what was kept, what to do. The log keeps the details of the unexpected."""
+    match error:
+        case Busy():
+            return Problem("error.busy")
+        case QuestionTooLong() | PromptTooLong():
+            budget = max(0, lm.context_length - config.max_new_tokens)
+            return Problem("error.too_long", {"budget": budget})
+    if _is_out_of_memory(error):
+        return Problem("error.memory")
+    log.error("answering failed", exc_info=error)
+    return Problem("error.unknown", {"kind": type(error).__name__})
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """torch raises a RuntimeError of its own on a GPU, and a plain one on a CPU."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+    )
