@@ -1,0 +1,74 @@
+"""How to decode: one frozen record of options, checked when it is made.
+
+Knows no model. An option that does not exist is refused by the constructor itself, and a value that
+makes no sense raises a ValueError which names the option and its range.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationConfig:
+    """Options of one run of the loop; every default leaves the model's distribution alone.
+
+    The order in which they act is that of `generation.sampling`.
+    """
+
+    max_new_tokens: int = 256  # >= 1
+    temperature: float = 0.0  # >= 0; 0 is greedy
+    top_k: int = 0  # >= 0; 0 keeps all
+    top_p: float = 1.0  # 0 < p <= 1; 1 keeps all
+    min_p: float = 0.0  # 0 <= p <= 1; 0 keeps all
+    repetition_penalty: float = 1.0  # > 0; 1 is none
+    seed: int = 0  # 0 <= seed < 2**63
+    stop: tuple[str, ...] = ()  # strings that end the answer; they are not part of it
+    num_beams: int = 1  # >= 1; above 1 is beam search, which has no temperature
+    length_penalty: float = 1.0  # beams: log-probability / length ** this
+    num_candidates: int = 10  # >= 1; how many candidates each Step records
+
+    def __post_init__(self) -> None:
+        self._number("max_new_tokens", 1, 1_000_000, whole=True)
+        self._number("temperature", 0.0, 1e6)
+        self._number("top_k", 0, 10_000_000, whole=True)
+        self._number("top_p", 0.0, 1.0, open_low=True)
+        self._number("min_p", 0.0, 1.0)
+        self._number("repetition_penalty", 0.0, 1e6, open_low=True)
+        self._number("seed", 0, 2**63 - 1, whole=True)
+        self._number("num_beams", 1, 64, whole=True)
+        self._number("length_penalty", -100.0, 100.0)
+        self._number("num_candidates", 1, 1000, whole=True)
+        if isinstance(self.stop, str) or not all(isinstance(s, str) and s for s in self.stop):
+            raise ValueError("stop must be a sequence of non-empty strings")
+        object.__setattr__(self, "stop", tuple(self.stop))
+        if self.num_beams > 1 and self.temperature > 0:
+            raise ValueError(
+                "temperature must be 0 with num_beams above 1: beam search ranks whole texts by "
+                "probability and draws nothing"
+            )
+
+    def _number(
+        self, name: str, low: float, high: float, *, whole: bool = False, open_low: bool = False
+    ) -> None:
+        value = getattr(self, name)
+        kind = "a whole number" if whole else "a number"
+        interval = f"{'above' if open_low else 'from'} {low:g} {'up to' if open_low else 'to'} {high:g}"
+        right_type = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+        if (
+            not right_type
+            or not math.isfinite(value)
+            or not low <= value <= high
+            or (open_low and value == low)
+        ):
+            raise ValueError(f"{name} must be {kind} {interval}, not {value!r}")
+        object.__setattr__(self, name, int(value) if whole else float(value))
+
+    @property
+    def strategy(self) -> str:
+        """`greedy`, `sampling` or `beam search`."""
+        if self.num_beams > 1:
+            return "beam search"
+        return "greedy" if self.temperature == 0 else "sampling"
