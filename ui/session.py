@@ -117,7 +117,7 @@ def answer(
                 for update in written:
                     yield update
     except Exception as error:
-        yield replace(update, stage="done", problem=_problem(error, lm, config))
+        yield replace(update, stage="done", problem=problem_of(error, lm, config))
 
 
 def _write(
@@ -192,7 +192,7 @@ def _write_beams(
             yield update
 
 
-def _problem(error: Exception, lm: LanguageModel, config: GenerationConfig) -> Problem:
+def problem_of(error: Exception, lm: LanguageModel, config: GenerationConfig) -> Problem:
     """What happened, what was kept, what to do. The log keeps the details of the unexpected."""
     match error:
         case Busy():
