@@ -1,0 +1,141 @@
+"""BM25 over passages (bm25s), with a tokenizer that knows Chinese.
+
+A run of Chinese or Japanese characters becomes overlapping pairs of characters, which needs no
+dictionary and finds what a word segmenter finds; everything else becomes case-folded words.
+Scripts that write words without spaces and are not listed here (Thai, Khmer, ...) come out as long
+words that rarely match: the vector index has to find those. It does not know where texts come from.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import bm25s
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.hits import Hits, best_first, no_hits
+
+_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
+_PIECE = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}_])[\w{_ACCENTS}])+)")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A token as it is compared (`text`) and where it stands in the text it was read from."""
+
+    text: str
+    start: int
+    end: int
+
+
+def terms(text: str) -> Iterator[Term]:
+    """The tokens of `text` with their spans: Chinese pairs, other words; NFKC, case folded."""
+    for piece in _PIECE.finditer(text):
+        start, end = piece.span()
+        if piece[1] is None:
+            yield Term(_fold(piece[0]), start, end)
+            continue
+        width = min(2, end - start)
+        for at in range(start, end - width + 1):
+            yield Term(_fold(text[at : at + width]), at, at + width)
+
+
+def tokenize(text: str) -> list[str]:
+    return [term.text for term in terms(text)]
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+@dataclass(frozen=True, eq=False)
+class _Built:
+    """One BM25 index over passages `ids` (N,), never changed once built."""
+
+    bm25: bm25s.BM25
+    ids: NDArray[np.int64]
+    idf: NDArray[np.float64]  # (vocabulary,) the weight of each term
+
+
+def _idf(passages_with_term: NDArray, passages: int) -> NDArray[np.float64]:
+    """The weight that bm25s (method "lucene") gives a term: the most one occurrence can add."""
+    return np.log1p((passages - passages_with_term + 0.5) / (passages_with_term + 0.5))
+
+
+class LexicalIndex:
+    """Texts under ids of the caller's. Every method may be called by any thread.
+
+    bm25s weighs each term by how rare it is in the whole collection, so it builds in one go: a
+    change is only noted, and the next search rebuilds from the kept tokens.
+    """
+
+    def __init__(self) -> None:
+        self._vocabulary: dict[str, int] = {}
+        self._documents: dict[int, list[int]] = {}
+        self._built: _Built | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        with self._lock:
+            return frozenset(self._documents)
+
+    def add(self, texts: Mapping[int, str]) -> None:
+        """Add texts by id. All or none; an id that is there is refused."""
+        tokenized = {id_: tokenize(text) for id_, text in texts.items()}
+        with self._lock:
+            if self._documents.keys() & tokenized.keys():
+                raise ValueError("an id may be added once; remove it before adding it again")
+            for id_, tokens in tokenized.items():
+                numbers = self._vocabulary
+                self._documents[id_] = [numbers.setdefault(t, len(numbers)) for t in tokens]
+            self._built = None
+
+    def remove(self, ids: Iterable[int]) -> int:
+        """Remove the ids that are there; returns how many."""
+        with self._lock:
+            removed = sum(self._documents.pop(id_, None) is not None for id_ in ids)
+            if removed:
+                self._built = None
+            return removed
+
+    def search(self, query: str, k: int, allowed: Iterable[int] | None = None) -> Hits:
+        """The `k` best passages of the index, or of `allowed`, that share a term with `query`.
+
+        A score is BM25 as a share of the most that `query` could get, in [0, 1), so that scores
+        of questions and of collections of any size compare. How rare a term is, is counted over
+        the whole index even when only a part is `allowed`.
+        """
+        built = self._current()
+        wanted = list(dict.fromkeys(tokenize(query)))
+        known = [] if built is None else built.bm25.get_tokens_ids(wanted)
+        if built is None or not known or k < 1:
+            return no_hits()
+        unseen = (len(wanted) - len(known)) * _idf(np.zeros(1), len(built.ids)).item()
+        most = built.idf[known].sum() + unseen
+        scores = built.bm25.get_scores(known) / np.float32(most)  # (N,)
+        found = scores > 0
+        if allowed is not None:
+            found &= np.isin(built.ids, np.fromiter(allowed, np.int64))
+        places = np.flatnonzero(found)
+        if len(places) > k:
+            places = places[np.argpartition(-scores[places], k - 1)[:k]]
+        return best_first(built.ids[places], scores[places])
+
+    def _current(self) -> _Built | None:
+        with self._lock:
+            if self._built is None and any(self._documents.values()):
+                bm25 = bm25s.BM25(method="lucene")
+                corpus = (list(self._documents.values()), dict(self._vocabulary))
+                bm25.index(corpus, create_empty_token=False, show_progress=False)
+                counts = np.diff(bm25.scores["indptr"])  # (vocabulary,) passages with the term
+                idf = _idf(counts, len(self._documents))
+                self._built = _Built(bm25, np.fromiter(self._documents, np.int64), idf)
+            return self._built

@@ -1,0 +1,93 @@
+"""The rows of the documents' file as typed records, and the queries that read them.
+
+Reads through a connection it is handed; never writes and never opens anything.
+"""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+
+from rag.documents import Document, Section
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    id: str
+    name: str
+    media_type: str
+    sha256: str
+    characters: int
+    passages: int
+    added_at: str  # ISO 8601, UTC
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoredPassage:
+    """`text` is the document's text from `start` to `end`, in characters."""
+
+    id: int
+    document_id: str
+    document: str
+    page: int | None
+    heading: tuple[str, ...]
+    start: int
+    end: int
+    text: str
+
+    @property
+    def searchable(self) -> str:
+        return searchable_text(self.heading, self.text)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What there is to search at one moment. `revision` is another after every change."""
+
+    generation: int
+    revision: str
+    passage_ids: frozenset[int]
+    cached_sha256: str | None  # of the vector index file saved at this very revision
+
+
+def searchable_text(heading: tuple[str, ...], text: str) -> str:
+    """What is embedded and indexed for a passage: its text under the headings it stands under."""
+    return "\n".join((*heading, text))
+
+
+def read_documents(
+    db: sqlite3.Connection, where: str = "", *values: object
+) -> list[StoredDocument]:
+    """In the order they were added. `where` is a clause of our own, `values` its arguments."""
+    rows = db.execute(
+        "SELECT id, name, media_type, sha256, length(text),"
+        " (SELECT count(*) FROM passages WHERE document = documents.id), added_at, warnings"
+        f" FROM documents {where} ORDER BY rowid",
+        values,
+    )
+    return [StoredDocument(*row[:-1], tuple(json.loads(row[-1]))) for row in rows]
+
+
+def read_document(db: sqlite3.Connection, document_id: str) -> Document:
+    """Raises KeyError when it is not there."""
+    row = db.execute(
+        "SELECT name, media_type, text, sections, warnings FROM documents WHERE id = ?",
+        (document_id,),
+    ).fetchone()
+    if row is None:
+        raise KeyError(document_id)
+    name, media_type, text, sections, warnings = row
+    spans = tuple(Section(s, e, page, tuple(h)) for s, e, page, h in json.loads(sections))
+    return Document(name, media_type, text, spans, tuple(json.loads(warnings)))
+
+
+def read_passages(db: sqlite3.Connection, where: str, *values: object) -> list[StoredPassage]:
+    rows = db.execute(
+        "SELECT passages.id, document, documents.name, page, heading, start, end, passages.text"
+        f" FROM passages JOIN documents ON documents.id = document {where}",
+        values,
+    )
+    return [
+        StoredPassage(id_, document_id, name, page, tuple(json.loads(heading)), start, end, text)
+        for id_, document_id, name, page, heading, start, end, text in rows
+    ]
