@@ -1,0 +1,170 @@
+"""A file to text with positions: where each page and each heading's part begins and ends.
+
+Text, Markdown, PDF, DOCX and HTML, told apart by what is in the file and only then by its name.
+The readers (`rag.readers`) are imported when needed, so that reading a text file stays cheap.
+Files are read in this process, without limits on time and memory: untrusted ones go through
+`rag.sandbox`, which runs this module in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rag.media_type import DOCX, HTML, MARKDOWN, PDF, media_type
+from rag.names import display_name
+from rag.readers.blocks import MEGABYTE, Block, DocumentError, Limits, Progress, Source
+
+__all__ = ["Document", "DocumentError", "Limits", "Section", "load_document", "load_stream"]
+
+_LONGEST_HEADING = 200
+
+
+@dataclass(frozen=True)
+class Section:
+    """A stretch of a document's text on one page and under one heading.
+
+    Attributes:
+        start, end: characters in the text; a section starts where the one before ends.
+        page: counted from 1; None where the format has no pages.
+        heading: the headings above, outermost first.
+    """
+
+    start: int
+    end: int
+    page: int | None
+    heading: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """What was read from one file.
+
+    Attributes:
+        name: for display only; never a path.
+        sections: cover the text exactly, in order.
+        warnings: sentences for the person about what could not be read well.
+    """
+
+    name: str
+    media_type: str
+    text: str
+    sections: tuple[Section, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def load_document(
+    path: Path,
+    name: str | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Document:
+    """Read one file.
+
+    Args:
+        path: where its bytes are.
+        name: what the person calls it (default: the file's own name).
+        progress: called as (label, done, total), for PDF after each page.
+
+    Raises:
+        DocumentError: it cannot be read; the message says why and what to do.
+    """
+    with open(path, "rb") as file:
+        return load_stream(file, path.name if name is None else name, limits, progress)
+
+
+def load_stream(
+    stream: BinaryIO,
+    name: str,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Document:
+    """`load_document` for bytes that are already open for reading."""
+    limits = limits or Limits()
+    shown = display_name(name)
+    warnings: list[str] = []
+    source = Source(_read(stream, limits), limits, warnings.append, progress or _no_progress)
+    kind = media_type(source.data, shown, source.warn)
+    text, sections = _assemble(_blocks(source, kind), limits)
+    return Document(shown, kind, text, sections, tuple(dict.fromkeys(warnings)))
+
+
+def _no_progress(label: str, done: int, total: int) -> None:
+    pass
+
+
+def _read(stream: BinaryIO, limits: Limits) -> bytes:
+    data = stream.read(limits.file_bytes + 1)
+    if len(data) > limits.file_bytes:
+        raise DocumentError(
+            "too_big",
+            f"This file is larger than {_megabytes(limits.file_bytes)}. Split it and add the "
+            "parts.",
+        )
+    if not data:
+        raise DocumentError("empty", "This file is empty (0 bytes). Check that it was saved.")
+    return data
+
+
+def _blocks(source: Source, kind: str) -> Iterator[Block]:
+    if kind == PDF:
+        from rag.readers.pdf import read_pdf
+
+        return read_pdf(source)
+    if kind == DOCX:
+        from rag.readers.docx import read_docx
+
+        return read_docx(source)
+    if kind == HTML:
+        from rag.readers.html import read_html
+
+        return read_html(source)
+    from rag.readers.encodings import decode
+    from rag.readers.text import read_markdown, read_text
+
+    text = decode(source.data, warn=source.warn)
+    return read_markdown(text) if kind == MARKDOWN else read_text(text)
+
+
+def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Section, ...]]:
+    """The blocks' text joined, and the sections that cover it."""
+    parts: list[str] = []
+    starts: list[tuple[int, int | None, tuple[str, ...]]] = []  # (start, page, heading)
+    open_headings: list[tuple[int, str]] = []  # (level, title), outermost first
+    length = size = 0
+    for block in blocks:
+        text = (block.separator if parts else "") + block.text
+        if block.level:
+            title = " ".join((block.title or block.text).split())[:_LONGEST_HEADING]
+            open_headings = [item for item in open_headings if item[0] < block.level]
+            open_headings.append((block.level, title))
+        heading = tuple(title for _, title in open_headings)
+        if not starts or starts[-1][1:] != (block.page, heading) or block.level:
+            start = length + len(text) - len(block.text)
+            starts.append((start if parts else 0, block.page, heading))
+        parts.append(text)
+        length += len(text)
+        size += len(text.encode())
+        if size > limits.text_bytes:
+            raise DocumentError(
+                "too_much_text",
+                f"This file holds more than {_megabytes(limits.text_bytes)} of text. Split it "
+                "and add the parts.",
+            )
+    text = "".join(parts)
+    if not text.strip():
+        raise DocumentError(
+            "no_text", "No text was found in this file. Check that it is the right one."
+        )
+    ends = [start for start, _, _ in starts[1:]] + [length]
+    sections = tuple(
+        Section(start, end, page, heading)
+        for (start, page, heading), end in zip(starts, ends, strict=True)
+    )
+    return text, sections
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / MEGABYTE:,.3g} MB" if count >= MEGABYTE // 10 else f"{count:,} bytes"
