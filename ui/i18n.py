@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any, Literal, TypeVar, cast
 
@@ -29,6 +30,11 @@ def t(language: str, key: str, **values: object) -> str:
     """The text for `key`; plain text, never HTML. An unknown key is a KeyError, not a blank."""
     text = strings(language if language in LANGUAGES else "en")[key]
     return text.format(**values) if values else text
+
+
+def h(language: str, key: str, **values: object) -> str:
+    """The text for `key`, escaped for HTML with everything filled into it."""
+    return escape(t(language, key, **values))
 
 
 def choose_language(accept_language: str | None, chosen: str | None = None) -> Language:

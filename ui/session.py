@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Literal
 
+from rag.prompt import Prompt, QuestionTooLong, build_messages
+
 from generation.beam_search import beam_search
 from generation.decoding import FinishReason, GenerationConfig, PromptTooLong, Step, generate
 from generation.model import LanguageModel
-from generation.scheduler import Busy
+from generation.scheduler import Busy, Cancelled
 from generation.streaming import stream_text
-from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retriever import Retrieval, RetrievedPassage
 from ui.parts import Parts
 
@@ -90,7 +90,7 @@ def answer(
     Closing the generator, or `should_stop` returning true, ends the work at once. Whatever goes
     wrong becomes the last update's `problem`; the text so far is kept in it.
     """
-    lm = parts.model
+    lm, stopped = parts.model, should_stop or (lambda: False)
     update = AnswerUpdate("retrieving")
     try:
         passages: Sequence[RetrievedPassage] = ()
@@ -111,31 +111,34 @@ def answer(
         )
         update = replace(update, prompt=prompt, stage="waiting", ahead=parts.scheduler.waiting)
         yield update
-        with parts.scheduler.turn(session):
-            written = _write(lm, update, config, should_stop or (lambda: False))
-            with closing(written):
-                for update in written:
-                    yield update
+        with parts.scheduler.turn(session, stopped):
+            update = replace(update, stage="reading", ahead=0)
+            yield update
+            written = _write(lm, update, prompt.messages, config, stopped)
+            for update in written:
+                yield update
+    except Cancelled:
+        yield replace(update, stage="done", finish_reason=FinishReason.CANCELLED)
     except Exception as error:
         yield replace(update, stage="done", problem=problem_of(error, lm, config))
 
 
 def _write(
-    lm: LanguageModel, update: AnswerUpdate, config: GenerationConfig, stopped: ShouldStop
+    lm: LanguageModel,
+    update: AnswerUpdate,
+    messages: list[dict],
+    config: GenerationConfig,
+    stopped: ShouldStop,
 ) -> Iterator[AnswerUpdate]:
     """From the prompt to the last token, while the turn is ours."""
-    assert update.prompt is not None
-    update = replace(update, stage="reading", ahead=0)
-    yield update
     started = perf_counter()
-    ids = lm.encode_chat(update.prompt.messages)
+    ids = lm.encode_chat(messages)
     writer = _write_beams if config.num_beams > 1 else _write_tokens
-    with closing(writer(lm, update, ids, config, stopped)) as updates:
-        for written in updates:
-            now = perf_counter()
-            first = update.seconds.first_token or update.seconds.retrieval + now - started
-            update = replace(written, seconds=replace(written.seconds, first_token=first))
-            yield update
+    for written in writer(lm, update, ids, config, stopped):
+        now = perf_counter()
+        first = update.seconds.first_token or update.seconds.retrieval + now - started
+        update = replace(written, seconds=replace(written.seconds, first_token=first))
+        yield update
     reason = update.finish_reason or FinishReason.CANCELLED
     yield replace(update, stage="done", finish_reason=reason)
 
@@ -148,25 +151,24 @@ def _write_tokens(
     stopped: ShouldStop,
 ) -> Iterator[AnswerUpdate]:
     text, steps = "", list[Step]()
-    with closing(generate(lm, ids, config, should_stop=stopped)) as tokens:
-        for step, piece in stream_text(lm, tokens, config.stop):
-            text += piece
-            steps.append(step)
-            seconds = update.seconds
-            if len(steps) == 1:
-                seconds = replace(seconds, prefill=step.seconds)
-            else:
-                seconds = replace(seconds, decode=seconds.decode + step.seconds)
-            update = replace(
-                update,
-                stage="writing",
-                text=text,
-                steps=steps,
-                tokens=len(steps),
-                finish_reason=step.finish_reason,
-                seconds=seconds,
-            )
-            yield update
+    for step, piece in stream_text(lm, generate(lm, ids, config, None, stopped), config.stop):
+        text += piece
+        steps.append(step)
+        seconds = update.seconds
+        if len(steps) == 1:
+            seconds = replace(seconds, prefill=step.seconds)
+        else:
+            seconds = replace(seconds, decode=seconds.decode + step.seconds)
+        update = replace(
+            update,
+            stage="writing",
+            text=text,
+            steps=steps,
+            tokens=len(steps),
+            finish_reason=step.finish_reason,
+            seconds=seconds,
+        )
+        yield update
 
 
 def _write_beams(
@@ -177,19 +179,18 @@ def _write_beams(
     stopped: ShouldStop,
 ) -> Iterator[AnswerUpdate]:
     started, first = perf_counter(), 0.0
-    with closing(beam_search(lm, ids, config, should_stop=stopped)) as beams:
-        for beam in beams:
-            elapsed = perf_counter() - started
-            first = first or elapsed
-            update = replace(
-                update,
-                stage="writing",
-                text=beam.best.text,
-                tokens=len(beam.best.token_ids),
-                finish_reason=beam.finish_reason,
-                seconds=replace(update.seconds, prefill=first, decode=elapsed - first),
-            )
-            yield update
+    for beam in beam_search(lm, ids, config, stopped):
+        elapsed = perf_counter() - started
+        first = first or elapsed
+        update = replace(
+            update,
+            stage="writing",
+            text=beam.best.text,
+            tokens=len(beam.best.token_ids),
+            finish_reason=beam.best.finish_reason if beam.done else None,
+            seconds=replace(update.seconds, prefill=first, decode=elapsed - first),
+        )
+        yield update
 
 
 def problem_of(error: Exception, lm: LanguageModel, config: GenerationConfig) -> Problem:

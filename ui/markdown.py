@@ -1,0 +1,73 @@
+"""A model's answer as safe HTML: Markdown without raw HTML, images or surprising links.
+
+Knows Markdown and escaping, no page. Whatever is not plain Markdown stays visible as text:
+`<think>`, `List<int>` and `<script>` are shown, never interpreted; an image is shown as its source
+text, so nothing is ever fetched; only http and https links are links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from rag.citations import link_citations
+
+from ui.i18n import h
+
+CURSOR = "\ue000"  # private use: stands for the cursor until the HTML is made
+Cite = Callable[[int], str]
+
+
+class _Renderer(RendererHTML):
+    """Renders text with citations, code with a copy button, images as text."""
+
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        segments = link_citations(tokens[idx].content, env["count"])
+        return "".join(
+            escape(segment.text) if segment.citation is None else env["cite"](segment.citation)
+            for segment in segments
+        )
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        return escape(f"![{token.content}]({token.attrGet('src')})")
+
+    def link_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        href = escape(str(tokens[idx].attrGet("href")))
+        return f'<a href="{href}" target="_blank" rel="noopener noreferrer nofollow">'
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        copy = h(env["language"], "chat.copy")
+        return (
+            f'<div class="code"><button type="button" class="quiet" data-copy="code">{copy}'
+            f"</button><pre><code>{escape(tokens[idx].content)}</code></pre></div>\n"
+        )
+
+    code_block = fence
+
+
+def _is_web_link(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme.lower() in ("http", "https")
+    except ValueError:
+        return False
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
+_MARKDOWN.enable(["table", "strikethrough"])
+_MARKDOWN.validateLink = _is_web_link  # type: ignore[method-assign]
+
+
+def render(text: str, cite: Cite, count: int, language: str, cursor: bool = False) -> str:
+    """HTML of an answer. `cite(n)` is the HTML of citation n, asked only for 1 <= n <= count."""
+    text = text.replace(CURSOR, "\ufffd")
+    env = {"cite": cite, "count": count, "language": language}
+    html = str(_MARKDOWN.render(text + CURSOR if cursor else text, env))
+    return html.replace(CURSOR, '<span class="cursor" aria-hidden="true"></span>')

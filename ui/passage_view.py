@@ -1,0 +1,199 @@
+"""The passages behind an answer as escaped HTML: what supports it, and why these.
+
+Pure functions from rag's plain data to strings. Everything read from a document (text, headings,
+file names) is escaped; nothing in it is ever markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from rag.citations import link_citations
+from rag.prompt import Prompt
+
+from rag.retriever import Retrieval, RetrievedPassage
+from ui.i18n import h, t
+from ui.prompt_view import place, prompt_view
+from ui.turns import Turn
+
+EXCERPT = 220  # characters shown of a passage, around what supports the answer
+LEAST_SPAN = 0.05  # of score between threshold and full bar, so that bars do not exaggerate
+
+
+def panel(turn: Turn | None, number: int, language: str, flash: int | None = None) -> str:
+    """The right side for one turn. `flash` is the number of a passage to point at."""
+    if turn is None:
+        return _empty("passages.empty", language)
+    update = turn.update
+    if update.retrieval is None:
+        body = _empty("passages.off", language) if turn.done else ""
+        return body + (prompt_view(update.prompt, language) if update.prompt else "")
+    if not update.retrieval.considered:
+        return _empty("passages.no_documents", language)
+    used = update.prompt.used if update.prompt else ()
+    cited = cited_numbers(update.text, len(used)) if turn.done else None
+    parts = [_title(update.retrieval, used, update.prompt is not None, language)]
+    parts += [
+        passage_card(p, n, language, update.retrieval, cited is None or n in cited, n == flash)
+        for n, p in enumerate(used, start=1)
+    ]
+    parts += _left_out(update.retrieval, update.prompt, language)
+    parts.append(why_these(update.retrieval, language))
+    if update.prompt is not None:
+        parts.append(prompt_view(update.prompt, language))
+    return f'<div class="passages" data-turn="{number}">{"".join(parts)}</div>'
+
+
+def cited_numbers(answer: str, count: int) -> set[int]:
+    """Which of the passages 1..count the answer points at."""
+    return {s.citation for s in link_citations(answer, count) if s.citation is not None}
+
+
+def passage_card(
+    passage: RetrievedPassage,
+    number: int,
+    language: str,
+    retrieval: Retrieval,
+    cited: bool = True,
+    flash: bool = False,
+) -> str:
+    """One passage that was in the prompt, with the part that supports the answer marked."""
+    before, marked, after = excerpt(passage.text, passage.highlight)
+    body = escape(before) + (f"<mark>{escape(marked)}</mark>" if marked else "") + escape(after)
+    rest = ""
+    if before + marked + after != passage.text:
+        whole = _marked(passage.text, passage.highlight)
+        rest = (
+            f"<details><summary>{h(language, 'passages.whole')}</summary>"
+            f'<p class="text" dir="auto">{whole}</p></details>'
+        )
+    note = "" if cited else f'<p class="aside">{h(language, "passages.not_cited")}</p>'
+    classes = "card passage" + ("" if cited else " quiet-card") + (" flash" if flash else "")
+    label = h(language, "passages.cite_label", number=number, document=passage.document)
+    return (
+        f'<section class="{classes}" data-passage="{number}" tabindex="-1" aria-label="{label}">'
+        f'<header><span class="number">{number}</span>{_name(passage)}'
+        f"{_place(passage, language)}</header>"
+        f'<p class="text" dir="auto">{body}</p>{rest}{note}'
+        f"{_bar(passage, retrieval, language)}</section>"
+    )
+
+
+def excerpt(text: str, highlight: tuple[int, int] | None) -> tuple[str, str, str]:
+    """What to show of a passage: before, the supporting span, after; cut ends carry an ellipsis."""
+    start, end = highlight or (0, 0)
+    room = max(0, EXCERPT - (end - start))
+    first = max(0, start - room // 3)
+    last = min(len(text), end + room - (start - first))
+    before = ("… " if first else "") + text[first:start].lstrip()
+    after = text[end:last].rstrip() + (" …" if last < len(text) else "")
+    return before, text[start:end], after
+
+
+def share(passage: RetrievedPassage, retrieval: Retrieval) -> float:
+    """Length of a score bar, 0..1: the best passage fills it, the threshold is its middle."""
+    best = max(p.score for p in retrieval.passages)
+    span = max(best - retrieval.threshold, LEAST_SPAN)
+    return min(1.0, max(0.04, 0.5 + 0.5 * (passage.score - retrieval.threshold) / span))
+
+
+def why_these(retrieval: Retrieval, language: str) -> str:
+    """The ranks and scores that chose the passages, and the threshold they were held to."""
+    head = "".join(
+        f"<th>{h(language, f'passages.col_{name}')}</th>"
+        for name in ("passage", "fused", "meaning", "words")
+    )
+    rows = "".join(
+        f"<tr><td>{escape(p.document)} <small>{escape(place(p, language))}</small></td>"
+        f"<td>{p.score:.3f}</td><td>{_ranked(p.dense_rank, p.dense_score, language)}</td>"
+        f"<td>{_ranked(p.lexical_rank, p.lexical_score, language)}</td></tr>"
+        for p in (*retrieval.passages, *retrieval.rejected)
+    )
+    signals = "".join(
+        f"<tr><td>{escape(name)}</td><td>{value:.3f}</td></tr>"
+        for name, value in retrieval.signals.items()
+    )
+    text = t(
+        language,
+        "passages.why_text",
+        considered=f"{retrieval.considered:,}",
+        milliseconds=f"{1000 * retrieval.seconds:.0f}",
+    )
+    return (
+        f'<details class="why"><summary>{h(language, "passages.why")}</summary>'
+        f"<p>{escape(text)}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<table><thead><tr><th>{h(language, 'passages.col_signal')}</th>"
+        f"<th>{h(language, 'passages.col_value')}</th></tr></thead>"
+        f"<tbody>{signals}</tbody></table>"
+        f"<p>{h(language, 'passages.why_limit')}</p></details>"
+    )
+
+
+def _title(
+    retrieval: Retrieval, used: Sequence[RetrievedPassage], prompted: bool, language: str
+) -> str:
+    if prompted and used:
+        words = t(language, "passages.title", used=len(used), found=len(retrieval.passages))
+    else:
+        words = t(language, "passages.title_none")
+    return f'<h3 class="label">{escape(words)}</h3>'
+
+
+def _left_out(retrieval: Retrieval, prompt: Prompt | None, language: str) -> list[str]:
+    """Passages that the model did not get: they did not fit, or nothing was relevant."""
+    if prompt is None:
+        return []
+    if not retrieval.relevant:
+        sentence = f'<p class="hint">{h(language, "passages.none_relevant")}</p>'
+        cards = [_left_out_card(p, "passages.not_given", language) for p in retrieval.rejected]
+        return [sentence, *cards]
+    return [_left_out_card(p, "passages.dropped", language) for p in prompt.dropped]
+
+
+def _left_out_card(passage: RetrievedPassage, reason: str, language: str) -> str:
+    return (
+        f'<section class="card passage quiet-card"><header>{_name(passage)}'
+        f'{_place(passage, language)}</header><p class="aside">{h(language, reason)}</p>'
+        f"</section>"
+    )
+
+
+def _bar(passage: RetrievedPassage, retrieval: Retrieval, language: str) -> str:
+    numbers = {"score": f"{passage.score:.3f}", "threshold": f"{retrieval.threshold:.3f}"}
+    label = h(language, "passages.bar", **numbers)
+    width = 100 * share(passage, retrieval)
+    return (
+        f'<div class="bar" role="img" aria-label="{label}" title="{label}">'
+        f'<i style="width:{width:.0f}%"></i></div>'
+    )
+
+
+def _name(passage: RetrievedPassage) -> str:
+    name = escape(passage.document)
+    return f'<bdi class="name" title="{name}">{name}</bdi>'
+
+
+def _place(passage: RetrievedPassage, language: str) -> str:
+    return f'<span class="place" dir="auto">{escape(place(passage, language))}</span>'
+
+
+def _ranked(rank: int | None, score: float | None, language: str) -> str:
+    if rank is None or score is None:
+        return "–"
+    return f"{h(language, 'passages.rank', rank=rank)} · {score:.3f}"
+
+
+def _marked(text: str, highlight: tuple[int, int] | None) -> str:
+    if highlight is None:
+        return escape(text)
+    start, end = highlight
+    return f"{escape(text[:start])}<mark>{escape(text[start:end])}</mark>{escape(text[end:])}"
+
+
+def _empty(key: str, language: str) -> str:
+    return (
+        f'<h3 class="label">{h(language, "passages.title_none")}</h3>'
+        f'<p class="hint">{h(language, key)}</p>'
+    )

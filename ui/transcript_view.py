@@ -1,0 +1,135 @@
+"""A conversation as escaped HTML: questions, answers with citations, one quiet line of numbers.
+
+Pure functions from `ui.turns` to strings. Buttons carry `data-act` and `data-turn`; what they do is
+decided by the page that listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from generation.decoding import FinishReason
+from ui import markdown
+from ui.i18n import h, t
+from ui.session import AnswerUpdate
+from ui.turns import Turn
+
+
+def transcript(turns: Sequence[Turn], language: str, editing: int | None = None) -> str:
+    """Finished turns, oldest first."""
+    return "".join(
+        turn_view(turn, number, language, editing == number) for number, turn in enumerate(turns)
+    )
+
+
+def welcome(language: str, notice: str | None = None) -> str:
+    """What an empty conversation shows."""
+    said = f'<p class="notice">{escape(notice)}</p>' if notice else ""
+    title, text = t(language, "chat.welcome_title"), t(language, "chat.welcome")
+    return f'<div class="welcome"><h2>{escape(title)}</h2><p>{escape(text)}</p>{said}</div>'
+
+
+def turn_view(turn: Turn, number: int, language: str, editing: bool = False) -> str:
+    """One question and its answer, finished or still being written."""
+    tools = _button("edit", number, language) if turn.done else ""
+    return (
+        f'<article class="turn{" editing" if editing else ""}" data-turn="{number}">'
+        f'<div class="ask"><h3 class="sr">{h(language, "chat.you")}</h3>'
+        f'<div class="bubble">{escape(turn.question)}</div><div class="tools">{tools}</div></div>'
+        f'<div class="reply"><h3 class="sr">{h(language, "chat.answer")}</h3>'
+        f"{_notice(turn, language)}{_answer(turn, number, language)}"
+        f"{_problem(turn.update, language)}{_ending(turn, number, language)}</div></article>"
+    )
+
+
+def notice_key(turn: Turn) -> str | None:
+    """The sentence that says an answer has no passages behind it, when the person may not know."""
+    retrieval = turn.update.retrieval
+    if retrieval is None or retrieval.relevant:
+        return None
+    return "chat.nothing_relevant" if retrieval.considered else "chat.no_documents"
+
+
+def _notice(turn: Turn, language: str) -> str:
+    key = notice_key(turn)
+    return f'<p class="notice">{h(language, key)}</p>' if key else ""
+
+
+def _answer(turn: Turn, number: int, language: str) -> str:
+    update = turn.update
+    used = update.prompt.used if update.prompt else ()
+
+    def cite(n: int) -> str:
+        label = t(language, "passages.cite_label", number=n, document=used[n - 1].document)
+        return (
+            f'<button type="button" class="cite" data-act="cite" data-turn="{number}" '
+            f'data-passage="{n}" aria-label="{escape(label)}" title="{escape(label)}">{n}</button>'
+        )
+
+    writing = update.stage in ("reading", "writing")
+    html = markdown.render(update.text, cite, len(used), language, cursor=writing)
+    return f'<div class="answer" dir="auto">{html}</div>'
+
+
+def _problem(update: AnswerUpdate, language: str) -> str:
+    if update.problem is None:
+        return ""
+    sentence = t(language, update.problem.key, **update.problem.values)
+    return f'<p class="problem" role="alert">{escape(sentence)}</p>'
+
+
+def _ending(turn: Turn, number: int, language: str) -> str:
+    """The quiet line: how it ended or what it is doing, and the numbers of this run."""
+    facts = [stage_words(turn.update, language), *_numbers(turn.update, language)]
+    words = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
+    tools = ""
+    if turn.done:
+        passages = _button("show", number, language) if turn.update.retrieval else ""
+        copy = (
+            f'<button type="button" class="quiet" data-copy="answer">'
+            f"{h(language, 'chat.copy')}</button>"
+        )
+        tools = f'<span class="tools">{passages}{copy}{_button("retry", number, language)}</span>'
+    return f'<p class="ending">{words}{tools}</p>'
+
+
+def stage_words(update: AnswerUpdate, language: str) -> str:
+    """What is going on, or how it ended."""
+    match update.stage:
+        case "retrieving":
+            return t(language, "chat.retrieving")
+        case "waiting":
+            return t(language, "chat.waiting", ahead=update.ahead) if update.ahead else ""
+        case "reading":
+            tokens = update.prompt.tokens if update.prompt else 0
+            return t(language, "chat.reading", tokens=f"{tokens:,}")
+        case "writing":
+            return t(language, "chat.writing", count=update.tokens)
+    if update.problem is not None:
+        return "⚠ " + t(language, "finish.error")
+    reason = update.finish_reason or FinishReason.CANCELLED
+    mark = {FinishReason.EOS: "✓ ", FinishReason.STOP_STRING: "✓ "}.get(reason, "■ ")
+    return mark + t(language, f"finish.{reason.value}")
+
+
+def _numbers(update: AnswerUpdate, language: str) -> list[str]:
+    facts = []
+    if update.seconds.first_token:
+        seconds = f"{update.seconds.first_token:.2f}"
+        facts.append(t(language, "chat.first_token", seconds=seconds))
+    if rate := update.tokens_per_second:
+        facts.append(t(language, "chat.rate", rate=f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"))
+    if update.stage == "done" and update.tokens:
+        facts.append(t(language, "chat.tokens", count=update.tokens))
+    if update.stage == "done" and update.prompt and update.prompt.history_dropped:
+        facts.append(t(language, "chat.history_dropped", count=update.prompt.history_dropped))
+    return facts
+
+
+def _button(act: str, number: int, language: str) -> str:
+    label = t(language, "chat.show_passages" if act == "show" else f"chat.{act}")
+    return (
+        f'<button type="button" class="quiet" data-act="{act}" data-turn="{number}">'
+        f"{escape(label)}</button>"
+    )
