@@ -1,4 +1,4 @@
-"""Text from outside made safe to print on a terminal: nothing in it can move, hide or reorder what is shown.
+"""Text from outside made safe for a terminal: it cannot move, hide or reorder what is shown.
 
 Knows nothing of HTML; the page escapes in its own views.
 """
@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-# C0 and C1 controls, DEL, bidirectional marks, line separators, BOM, lone surrogates, tag characters.
+# C0 and C1 controls, DEL, bidirectional marks, line separators, BOM, lone surrogates, tags.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -34,5 +34,5 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def json_text(value: Any) -> str:
-    r"""`value` as JSON that keeps Chinese readable. ``\uXXXX`` is also JSON's escape, so values survive."""
+    r"""`value` as JSON with Chinese left readable; ``\uXXXX`` is JSON's own escape, so no harm."""
     return printable(json.dumps(value, ensure_ascii=False, indent=2))

@@ -17,7 +17,7 @@ _BAR = 20
 
 
 class ProgressLine:
-    """A `Progress` callable. On a terminal one line is redrawn; elsewhere each label is printed once.
+    """A `Progress` callable. On a terminal one line is redrawn; else each label is printed once.
 
     Several threads may call it: each call draws a whole line. `close` leaves nothing half-drawn.
     """

@@ -1,6 +1,6 @@
-"""Tokens as escaped HTML: the answer shaded by probability, where two answers part, and a table twin.
+"""Tokens as escaped HTML: shaded by probability, marked where two answers part, with a table twin.
 
-Pure functions from `generation.decoding.Step`s to strings. Knows nothing of Gradio, models or events.
+Pure functions from `generation.decoding.Step`s to strings. Knows nothing of Gradio or models.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def visible(text: str) -> str:
 def divergence_mark(language: str) -> str:
     """The red bar before the first token in which two answers differ; said as well as shown."""
     label = escape(t(language, "tokens.divergence"))
-    return f'<span class="gb-diverge" role="img" aria-label="{label}" title="{label}"></span>'
+    return f'<span class="diverge" role="img" aria-label="{label}" title="{label}"></span>'
 
 
 def tokens_html(
@@ -72,12 +72,12 @@ def tokens_html(
         mark = divergence_mark(language) if index == divergence else ""
         breaks = "<br>" * min(2, token.text.count("\n"))
         items.append(
-            f'{mark}<span class="gb-token gb-shade-{shade(token.logprob)}" role="listitem" '
+            f'{mark}<span class="tok shade-{shade(token.logprob)}" role="listitem" '
             f'aria-label="{title}" title="{title}">{escape(visible(token.text))}</span>{breaks}'
         )
     label = escape(t(language, "tokens.label", count=len(tokens)))
     return (
-        f'<div class="gb-tokens" role="list" aria-label="{label}" translate="no">'
+        f'<div class="tokens" role="list" aria-label="{label}" translate="no">'
         + "".join(items)
         + "</div>"
     )
@@ -85,10 +85,10 @@ def tokens_html(
 
 def legend_html(language: str = "en") -> str:
     """The scale in words and boxes, so that the shading can be read without guessing."""
-    boxes = "".join(f'<i class="gb-shade-{level}"></i>' for level in range(len(SHADES) + 1))
+    boxes = "".join(f'<i class="shade-{level}"></i>' for level in range(len(SHADES) + 1))
     return (
-        f'<div class="gb-legend"><span>{escape(t(language, "tokens.expected"))}</span>'
-        f'<span class="gb-scale" aria-hidden="true">{boxes}</span>'
+        f'<div class="shades"><span>{escape(t(language, "tokens.expected"))}</span>'
+        f'<span class="scale" aria-hidden="true">{boxes}</span>'
         f"<span>{escape(t(language, 'tokens.surprising'))}</span></div>"
     )
 
@@ -108,8 +108,8 @@ def token_table(
     heads = ("position", "token", "probability", "logprob", "rank", "note")
     header = "".join(f'<th scope="col">{escape(t(language, f"tokens.{h}"))}</th>' for h in heads)
     return (
-        f'<details class="gb-token-table"><summary>{escape(t(language, "tokens.table"))}</summary>'
-        f'<div class="gb-scroll"><table translate="no"><thead><tr>{header}</tr></thead>'
+        f'<details class="token-table"><summary>{escape(t(language, "tokens.table"))}</summary>'
+        f'<div class="scroll"><table translate="no"><thead><tr>{header}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )
 

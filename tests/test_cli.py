@@ -1,0 +1,219 @@
+"""The commands, over hand-made parts: what they open, what they print, how they exit."""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ui import cli, cli_options
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class FakeStore:
+    entries: list = field(default_factory=list)
+
+    def documents(self):
+        return list(self.entries)
+
+    def remove(self, document_id):
+        self.entries = [entry for entry in self.entries if entry.id != document_id]
+
+
+def stored(id_, name):
+    return SimpleNamespace(id=id_, name=name, passages=3, added_at="2026-01-02T03:04:05+00:00")
+
+
+@dataclass
+class FakeApplication:
+    """Opens only what a test gave it; anything else fails the test."""
+
+    store: FakeStore = field(default_factory=FakeStore)
+    retrieval: object = None
+    served: list = field(default_factory=list)
+
+    def document_store(self):
+        return self.store
+
+    def indexed_store(self):
+        raise AssertionError("the embedder was opened")
+
+    def parts(self):
+        raise AssertionError("the language model was opened")
+
+    def retriever(self):
+        return SimpleNamespace(retrieve=lambda query, k: self.retrieval)
+
+    def serve(self, options):
+        self.served.append(options)
+
+
+def run(application, *argv):
+    return cli.run(argv, lambda options, progress: application)
+
+
+def passage(document="a.pdf", text="Some text."):
+    return SimpleNamespace(document=document, page=2, start=5, end=15, score=0.9, text=text)
+
+
+def test_list_opens_neither_model(capsys):
+    assert run(FakeApplication(FakeStore([stored("ab12", "lease.pdf")])), "list") == 0
+    assert "ab12" in (out := capsys.readouterr().out)
+    assert "lease.pdf" in out
+
+
+def test_a_document_is_removed_by_the_beginning_of_its_id(capsys):
+    application = FakeApplication(FakeStore([stored("ab12", "x.md"), stored("cd34", "y.md")]))
+    assert run(application, "remove", "ab") == 0
+    assert [entry.id for entry in application.store.entries] == ["cd34"]
+
+
+@pytest.mark.parametrize("wanted", ["zz", "a"])
+def test_an_unknown_or_ambiguous_id_is_refused_in_one_sentence(wanted, capsys):
+    application = FakeApplication(FakeStore([stored("ab12", "x.md"), stored("ac34", "y.md")]))
+    assert run(application, "remove", wanted) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert len(application.store.entries) == 2
+
+
+def test_search_opens_no_language_model_and_prints_json(capsys):
+    found = SimpleNamespace(relevant=True, passages=(passage(),), rejected=())
+    assert run(FakeApplication(retrieval=found), "search", "question", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["passages"] == [
+        {"document": "a.pdf", "page": 2, "start": 5, "end": 15, "score": 0.9, "text": "Some text."}
+    ]
+
+
+def test_search_says_when_nothing_is_relevant(capsys):
+    found = SimpleNamespace(relevant=False, passages=(), rejected=(passage(),))
+    assert run(FakeApplication(retrieval=found), "search", "pizza?") == 0
+    assert "Nothing in the documents is relevant" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hostile", ["a\x1b[2Jb.md", "invoice\u202efdp.exe", "x\r\ny.md", "\ud83d"])
+def test_a_hostile_file_name_reaches_the_terminal_harmless(hostile, capsys):
+    found = SimpleNamespace(relevant=True, passages=(passage(hostile, hostile),), rejected=())
+    run(FakeApplication(FakeStore([stored("ab12", hostile)])), "list")
+    run(FakeApplication(retrieval=found), "search", "q")
+    run(FakeApplication(retrieval=found), "search", "q", "--json")
+    out = capsys.readouterr().out
+    assert not set(out) & set("\x1b\u202e\r\ud83d")
+
+
+def test_no_command_serves_on_this_machine_only():
+    application = FakeApplication()
+    assert run(application) == 0
+    assert application.served == [cli_options.ServeOptions()]
+    assert application.served[0].host == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
+def test_serving_others_needs_a_password(host, capsys, monkeypatch):
+    monkeypatch.delenv("GLASSBOX_USER", raising=False)
+    monkeypatch.delenv("GLASSBOX_PASSWORD", raising=False)
+    application = FakeApplication()
+    assert run(application, "serve", "--host", host) == 2
+    assert "--password" in capsys.readouterr().err
+    assert run(application, "serve", "--host", host, "--user", "me", "--password", "x") == 0
+    assert application.served[0].auth == ("me", "x")
+
+
+@pytest.mark.parametrize("given", [["--user", "me"], ["--password", "x"]])
+def test_a_user_without_password_is_refused(given):
+    assert run(FakeApplication(), "serve", *given) == 2
+
+
+def test_a_password_is_not_printed_with_the_options():
+    assert "secret" not in repr(cli_options.ServeOptions(user="me", password="secret"))
+
+
+@pytest.mark.parametrize(
+    "argv", [["unknown"], ["search"], ["search", "q", "-k", "0"], ["serve", "--port", "70000"]]
+)
+def test_a_usage_error_exits_with_2(argv):
+    with pytest.raises(SystemExit) as exit_:
+        run(FakeApplication(), *argv)
+    assert exit_.value.code == 2
+
+
+def test_impossible_decoding_options_are_a_usage_error_that_names_them(capsys):
+    assert run(FakeApplication(), "ask", "q", "--temperature", "-1") == 2
+    assert "temperature" in capsys.readouterr().err
+
+
+def test_ctrl_c_exits_with_130():
+    def interrupted(options, progress):
+        raise KeyboardInterrupt
+
+    assert cli.run(["list"], interrupted) == 130
+
+
+def test_an_error_of_the_system_is_a_sentence_and_a_bug_is_a_traceback(capsys):
+    def fails_with(error):
+        def open_application(options, progress):
+            raise error
+
+        return open_application
+
+    assert cli.run(["list"], fails_with(OSError("disk full"))) == 1
+    assert capsys.readouterr().err == "glassbox: disk full\n"
+    with pytest.raises(ZeroDivisionError):
+        cli.run(["list"], fails_with(ZeroDivisionError("bug")))
+
+
+def test_options_may_stand_before_or_after_the_command(tmp_path):
+    for argv in (["--model", "m", "list"], ["list", "--model", "m"]):
+        options = cli_options.options_from(cli_options.parse(argv))
+        assert options.model == "m"
+        assert options.device == "auto"
+
+
+def test_data_is_kept_below_glassbox_home_unless_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLASSBOX_HOME", str(tmp_path))
+    assert cli_options.options_from(cli_options.parse(["list"])).data == tmp_path / "data"
+    given = cli_options.parse(["list", "--data", str(tmp_path / "x")])
+    assert cli_options.options_from(given).data == tmp_path / "x"
+
+
+def test_decoding_options_that_were_not_given_are_left_to_the_decoder():
+    args = cli_options.parse(["ask", "q", "--top-p", "0.9", "--stop", "A", "--stop", "B"])
+    assert cli_options.decoding_options(args) == {"top_p": 0.9, "stop": ["A", "B"]}
+
+
+def test_a_question_gets_instructions_in_its_own_language():
+    assert cli.language_of("什么是键值缓存？") == "zh"
+    assert cli.language_of("What is a KV cache?") == "en"
+
+
+def test_folders_are_read_below_and_hidden_files_left_alone(tmp_path):
+    for name in ("b.md", "a/c.md", ".git/config", "a/.hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [p.relative_to(tmp_path).as_posix() for p in cli._files([tmp_path])]
+    assert found == ["a/c.md", "b.md"]
+
+
+def test_help_answers_at_once():
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "app.py"), "--help"], capture_output=True, timeout=30
+    )
+    assert done.returncode == 0
+    assert b"serve" in done.stdout
+    assert time.perf_counter() - started < 2  # 0.1 s alone; room for a busy machine
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, app\ntry: app.main(['--help'])\nexcept SystemExit: pass\n" + (
+        "print(sorted({'torch', 'gradio', 'numpy', 'transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=30)
+    assert done.stdout.decode().strip().endswith("[]")

@@ -1,0 +1,224 @@
+"""The `glassbox` commands: an adapter from arguments and a terminal to the same code as the page.
+
+Knows how to print and which exit code to give. Builds no part itself: `app.py` hands it a function
+that opens them, so that a command opens only what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ui import cli_options
+from ui.cli_options import Options, ServeOptions
+from ui.plain_text import json_text, one_line, printable
+from ui.terminal import ProgressLine
+
+if TYPE_CHECKING:
+    from rag.embedding import Embedder
+    from rag.retriever import Retriever
+    from rag.store import DocumentStore
+
+    from ui.parts import Parts
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+OUR_PACKAGES = {"app", "generation", "rag", "ui"}
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; the message is one sentence for the person."""
+
+
+class Application(Protocol):
+    """What `app.py` opens, each part when it is first asked for."""
+
+    def document_store(self) -> DocumentStore:
+        """The store alone: neither model is loaded, so vectors cannot be added or searched."""
+
+    def indexed_store(self) -> tuple[DocumentStore, Embedder]:
+        """The store with the embedder that its vectors belong to."""
+
+    def retriever(self) -> Retriever: ...
+
+    def parts(self) -> Parts:
+        """Everything, the language model too."""
+
+    def serve(self, options: ServeOptions) -> None:
+        """Serve the page until it is interrupted."""
+
+
+OpenApplication = Callable[[Options, ProgressLine], Application]
+
+
+def run(argv: Sequence[str], open_application: OpenApplication) -> int:
+    """Run one command; its exit code. A failure that is stated is one sentence, not a traceback."""
+    args = cli_options.parse(argv)
+    progress = ProgressLine()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        application = open_application(cli_options.options_from(args), progress)
+        return COMMANDS[args.command](args, application, progress)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # `glassbox list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        if not is_stated(error):
+            raise
+        progress.close()
+        return _fail(error)
+    finally:
+        progress.close()
+
+
+def is_stated(error: Exception) -> bool:
+    """True when the message was written for the person: one of our own errors, or the system's."""
+    ours = type(error).__module__.split(".")[0] in OUR_PACKAGES
+    return ours or isinstance(error, OSError)
+
+
+def serve(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    try:
+        options = cli_options.serve_options_from(args)
+    except ValueError as error:
+        return _fail(error, USAGE)
+    application.serve(options)
+    return OK
+
+
+def add(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    from rag.ingest import ingest
+
+    code = OK
+    store, embedder = application.indexed_store()
+    for path in _files([Path(p) for p in args.paths]):
+        try:
+            result = ingest(store, embedder, path, progress=progress)
+        except Exception as error:  # one bad file does not stop the others
+            if not is_stated(error):
+                raise
+            progress.close()
+            code = _fail(CommandError(f"{path.name} was not added: {error}"))
+            continue
+        progress.close()
+        stored = result.document
+        print(f"{result.status}  {stored.id}  {stored.passages} passages  {one_line(stored.name)}")
+        for warning in stored.warnings:
+            print(f"  {one_line(warning)}")
+    return code
+
+
+def list_documents(
+    args: argparse.Namespace, application: Application, progress: ProgressLine
+) -> int:
+    documents = application.document_store().documents()
+    for document in documents:
+        print(
+            f"{document.id}  {document.passages:5d} passages  {one_line(str(document.added_at))}  "
+            f"{one_line(document.name)}"
+        )
+    if not documents:
+        print("There are no documents yet: glassbox add PATH")
+    return OK
+
+
+def remove(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    store = application.document_store()
+    found = [d for d in store.documents() if d.id.startswith(args.id)]
+    if len(found) != 1:
+        problem = "No document has" if not found else f"{len(found)} documents have"
+        raise CommandError(f"{problem} an id that begins with {one_line(args.id)}.")
+    store.remove(found[0].id)
+    print(f"removed  {found[0].id}  {one_line(found[0].name)}")
+    return OK
+
+
+def search(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    from ui.cli_passages import print_passages, retrieval_record
+
+    retrieval = application.retriever().retrieve(args.query, k=args.k)
+    progress.close()
+    if args.json:
+        print(json_text(retrieval_record(retrieval)))
+    elif retrieval.relevant:
+        print_passages(retrieval.passages)
+    else:
+        print("Nothing in the documents is relevant enough to answer from. The closest:")
+        print_passages(retrieval.rejected)
+    return OK
+
+
+def ask(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    from generation.config import GenerationConfig
+
+    try:
+        config = GenerationConfig(**cli_options.decoding_options(args))
+        if args.compare and config.num_beams > 1:
+            raise ValueError("--compare follows one text on each side: leave out --beams.")
+    except ValueError as error:
+        return _fail(error, USAGE)
+    parts = application.parts()
+    progress.close()
+    if parts.notice:
+        print(printable(parts.notice), file=sys.stderr)
+    from ui import cli_answers
+
+    language = getattr(args, "language", None) or language_of(args.question)
+    if args.compare:
+        cli_answers.compare(
+            parts, args.question, config, k=args.k, language=language, as_json=args.json
+        )
+    else:
+        cli_answers.ask(
+            parts,
+            args.question,
+            config,
+            k=args.k,
+            language=language,
+            use_retrieval=not args.without_retrieval,
+            as_json=args.json,
+        )
+    return OK
+
+
+def language_of(question: str) -> str:
+    """The language to give instructions in: Chinese for a question with Chinese characters."""
+    return "zh" if any("\u4e00" <= character <= "\u9fff" for character in question) else "en"
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files named, and those below folders named, in a stable order; no hidden ones."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        below = (p for p in sorted(path.rglob("*")) if p.is_file())
+        yield from (
+            p for p in below if not any(s.startswith(".") for s in p.relative_to(path).parts)
+        )
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _fail(error: Exception, code: int = FAILED) -> int:
+    print(f"glassbox: {one_line(str(error))}", file=sys.stderr)
+    return code
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace, Application, ProgressLine], int]] = {
+    "serve": serve,
+    "add": add,
+    "list": list_documents,
+    "remove": remove,
+    "search": search,
+    "ask": ask,
+}

@@ -1,0 +1,174 @@
+"""Two answers as escaped HTML: the receipt of what is equal, the columns, the passages behind one.
+
+Pure functions from `ui.comparing.ComparisonUpdate` to strings. Knows nothing of Gradio or models.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from generation.comparison import Side
+from generation.config import GenerationConfig
+from generation.decoding import FinishReason
+from ui import markdown
+from ui.comparing import SIDES, ComparisonUpdate, SideRun
+from ui.i18n import h, t
+from ui.passage_view import cited_numbers, passage_card
+from ui.prompt_difference import difference_html
+from ui.prompt_view import prompt_view
+from ui.token_view import divergence_mark, mean_logprob, token_panel
+
+# Private-use characters that stand for HTML until the Markdown around them has been rendered.
+BAR, BOLD, END_BOLD = "\ue001", "\ue002", "\ue003"
+
+
+def receipt_html(update: ComparisonUpdate, language: str) -> str:
+    """What is the same on both sides, and the one thing that is not, which opens to be seen."""
+    if not update.runs:
+        return ""
+    same = (
+        t(language, "compare.same_weights"),
+        t(language, "compare.same_decoder", decoder=decoder_text(update.config, language)),
+        t(language, "compare.same_seed", seed=update.config.seed),
+    )
+    chips = "".join(f'<li class="chip">= {escape(text)}</li>' for text in same)
+    prompts = {side: update.runs[side].prompt for side in SIDES}
+    if not update.differing:
+        equal = h(language, "compare.same_prompt")
+        return f'<ul class="receipt">{chips}<li class="chip">= {equal}</li></ul>'
+    return (
+        f'<div class="receipt"><ul>{chips}</ul><details class="difference">'
+        f'<summary class="chip">≠ {h(language, "compare.differ", count=update.differing)}</summary>'
+        f"{difference_html(prompts['with'], prompts['without'], language)}</details></div>"
+    )
+
+
+def decoder_text(config: GenerationConfig, language: str) -> str:
+    """The decoding strategy and those of its options that act."""
+    if config.strategy != "sampling":
+        return t(language, "compare.greedy")
+    options = [f"T {config.temperature:g}"]
+    options += [f"top-k {config.top_k}"] if config.top_k else []
+    options += [f"top-p {config.top_p:g}"] if config.top_p < 1 else []
+    options += [f"min-p {config.min_p:g}"] if config.min_p else []
+    return " · ".join(options)
+
+
+def columns_html(update: ComparisonUpdate, language: str) -> str:
+    """Both answers as far as they are written; when done, with tokens and prompts to open."""
+    if not update.runs:
+        return ""
+    sides = "".join(_side_html(update, side, language) for side in SIDES)
+    busy = "false" if update.stage == "done" else "true"
+    return f'<div class="columns" aria-busy="{busy}">{sides}</div>'
+
+
+def passages_html(update: ComparisonUpdate, language: str) -> str:
+    """The passages that one side was given, those cited in its answer told apart."""
+    run = update.runs.get("with")
+    if run is None or update.retrieval is None or not run.prompt.used:
+        return ""
+    cited = cited_numbers(run.text, len(run.prompt.used)) if update.stage == "done" else None
+    cards = "".join(
+        f'<div id="compare-passage-{number}">'
+        f"{passage_card(p, number, language, update.retrieval, cited is None or number in cited)}"
+        "</div>"
+        for number, p in enumerate(run.prompt.used, start=1)
+    )
+    title = h(language, "compare.passages_title", count=len(run.prompt.used))
+    return f'<h3 class="label">{title}</h3><div class="compare-passages">{cards}</div>'
+
+
+def status_text(update: ComparisonUpdate, language: str) -> str:
+    """One sentence on what is going on, what was found, or what went wrong."""
+    if update.problem is not None:
+        return t(language, update.problem.key, **update.problem.values)
+    if update.stage == "retrieving":
+        return t(language, "chat.retrieving")
+    if update.stage == "reading":
+        tokens = sum(run.prompt_tokens for run in update.runs.values())
+        return t(language, "chat.reading", tokens=f"{tokens:,}")
+    if update.retrieval is not None and not update.retrieval.relevant:
+        return t(language, "compare.nothing_relevant")
+    return divergence_text(update, language) if update.stage == "done" else ""
+
+
+def divergence_text(update: ComparisonUpdate, language: str) -> str:
+    """Where the answers part, in words."""
+    if update.divergence is None:
+        return t(language, "compare.equal")
+    return t(language, "compare.part_at", number=update.divergence + 1)
+
+
+def run_facts(run: SideRun, language: str) -> list[str]:
+    """How a side ended, and its measured figures, each a short text."""
+    facts = [t(language, f"finish.{run.finish_reason}")] if run.finish_reason else []
+    facts.append(t(language, "chat.tokens", count=len(run.steps)))
+    mean = mean_logprob(run.steps)
+    if mean is not None:
+        facts.append(t(language, "compare.mean_logprob", value=f"{mean:.2f}".replace("-", "−")))
+    if run.tokens_per_second:
+        facts.append(t(language, "chat.rate", rate=f"{run.tokens_per_second:.1f}"))
+    return facts
+
+
+def answer_html(run: SideRun, divergence: int | None, language: str) -> str:
+    """The answer with citations, and the red bar before what the first differing token wrote."""
+    pieces = [_without_marks(piece) for piece in run.pieces]
+    if divergence is not None and divergence < len(pieces):
+        piece = pieces[divergence]
+        word = piece.strip()
+        space = piece[: len(piece) - len(piece.lstrip())]
+        plain = word.isalnum()  # bold only where it cannot cut through Markdown
+        pieces[divergence] = f"{space}{BAR}{BOLD}{word}{END_BOLD}" if plain else BAR + piece
+    count = len(run.prompt.used)
+    html = markdown.render(
+        "".join(pieces), _cite, count, language, cursor=run.finish_reason is None
+    )
+    html = html.replace(BAR, divergence_mark(language))
+    return html.replace(BOLD, "<strong>").replace(END_BOLD, "</strong>")
+
+
+def _side_html(update: ComparisonUpdate, side: Side, language: str) -> str:
+    run = update.runs[side]
+    sizes = [t(language, "compare.tokens_in", count=f"{run.prompt_tokens:,}")]
+    if side == "with":
+        sizes.insert(0, t(language, "compare.passages", count=len(run.prompt.used)))
+    name = h(language, f"compare.{side}")
+    return (
+        f'<section class="card side {side}" data-side="{side}" aria-label="{name}">'
+        f"<h3>{name} <small>{escape(' · '.join(sizes))}</small></h3>"
+        f'<div class="answer" dir="auto">{answer_html(run, update.divergence, language)}</div>'
+        f"{_ending(run, language)}{_inside(update, run, language)}</section>"
+    )
+
+
+def _ending(run: SideRun, language: str) -> str:
+    if run.finish_reason is None:
+        facts = [t(language, "chat.writing", count=len(run.steps))]
+    else:
+        facts = run_facts(run, language)
+        ended = run.finish_reason in (FinishReason.EOS, FinishReason.STOP_STRING)
+        facts[0] = ("✓ " if ended else "■ ") + facts[0]
+    return f'<p class="ending">{"".join(f"<span>{escape(fact)}</span>" for fact in facts)}</p>'
+
+
+def _inside(update: ComparisonUpdate, run: SideRun, language: str) -> str:
+    """Tokens and prompt to open. Only when nothing changes any more: redrawing would close them."""
+    if update.stage != "done":
+        return ""
+    tokens = token_panel(run.steps, language, update.divergence)
+    return (
+        f"<details><summary>{h(language, 'tokens.show')}</summary>{tokens}</details>"
+        f"{prompt_view(run.prompt, language)}"
+    )
+
+
+def _cite(number: int) -> str:
+    return f'<a class="cite" href="#compare-passage-{number}">{number}</a>'
+
+
+def _without_marks(text: str) -> str:
+    return "".join(
+        "\ufffd" if character in (BAR, BOLD, END_BOLD) else character for character in text
+    )

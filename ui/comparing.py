@@ -1,0 +1,164 @@
+"""One question, two prompts: the same generation with and without retrieved passages, side by side.
+
+The counterpart of `ui.session.answer` for two answers at once: the compare page and the command
+line drain it. No Gradio in it. How tokens are chosen is `generation.comparison.compare`'s business.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from generation.model import LanguageModel
+from rag.prompt import Prompt, build_messages
+from rag.retriever import Retrieval
+
+from generation.comparison import Side, compare, differing_tokens, first_divergence
+from generation.decoding import FinishReason, GenerationConfig, Step
+from generation.streaming import stream_text
+from ui.parts import Parts
+from ui.session import Problem, ShouldStop, problem_of
+
+Stage = Literal["retrieving", "waiting", "reading", "writing", "done"]
+SIDES: tuple[Side, Side] = ("with", "without")
+
+
+@dataclass
+class SideRun:
+    """One answer so far. `pieces[i]` is the text that became showable with `steps[i]`."""
+
+    prompt: Prompt
+    prompt_tokens: int
+    steps: list[Step] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of this side's own decoding steps; None until there are two tokens."""
+        seconds = sum(step.seconds for step in self.steps[1:])
+        return (len(self.steps) - 1) / seconds if seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class ComparisonUpdate:
+    """Everything known so far; each replaces the one before, and `stage` "done" is the last.
+
+    The runs grow in place. `divergence` is the first index at which the tokens differ, once known.
+    `differing` counts the prompt tokens that only one side has.
+    """
+
+    stage: Stage
+    question: str
+    config: GenerationConfig
+    retrieval: Retrieval | None = None
+    runs: dict[Side, SideRun] = field(default_factory=dict)
+    differing: int = 0
+    divergence: int | None = None
+    problem: Problem | None = None
+
+
+def compare_answers(
+    parts: Parts,
+    question: str,
+    config: GenerationConfig,
+    k: int = 4,
+    language: str = "en",
+    document_ids: Sequence[str] | None = None,
+    should_stop: ShouldStop | None = None,
+    *,
+    session: str = "",
+) -> Iterator[ComparisonUpdate]:
+    """Answer `question` twice in lockstep, yielding an update whenever a token was added.
+
+    Closing the generator, or `should_stop` returning true, ends both. Whatever goes wrong becomes
+    the last update's `problem`; what was written is kept in it. Beams are refused as a problem.
+    """
+    lm, stopped = parts.model, should_stop or (lambda: False)
+    update = ComparisonUpdate("retrieving", question, config)
+    try:
+        yield update
+        retrieval = parts.retriever.retrieve(question, k=k, document_ids=document_ids)
+        passages = retrieval.passages if retrieval.relevant else ()
+        prompts = {
+            "with": _prompt(lm, question, passages, config, language),
+            "without": _prompt(lm, question, (), config, language),
+        }
+        ids = {side: lm.encode_chat(prompts[side].messages) for side in SIDES}
+        update = replace(
+            update,
+            stage="waiting",
+            retrieval=retrieval,
+            runs={side: SideRun(prompts[side], len(ids[side])) for side in SIDES},
+            differing=sum(differing_tokens(ids["with"], ids["without"])),
+        )
+        yield update
+        with parts.scheduler.turn(session, stopped):
+            update = replace(update, stage="reading")
+            yield update
+            for written in _write(lm, update, ids, stopped):
+                update = written
+                yield update
+    except Exception as error:
+        yield replace(update, stage="done", problem=problem_of(error, lm, config))
+
+
+def _prompt(
+    lm: LanguageModel, question: str, passages: Sequence, config: GenerationConfig, language: str
+) -> Prompt:
+    return build_messages(
+        question,
+        passages,
+        count_tokens=lambda messages: len(lm.encode_chat(messages)),
+        budget=lm.context_length - config.max_new_tokens,
+        language=language,
+    )
+
+
+def _write(
+    lm: LanguageModel, update: ComparisonUpdate, ids: dict[Side, list[int]], stopped: ShouldStop
+) -> Iterator[ComparisonUpdate]:
+    config, runs = update.config, update.runs
+    writers = {side: _Writer(lm, config) for side in SIDES}
+    with closing(compare(lm, ids["with"], ids["without"], config, stopped)) as turns:
+        for side, step in turns:
+            run = runs[side]
+            run.steps.append(step)
+            run.pieces.append(writers[side].push(step))
+            run.finish_reason = step.finish_reason
+            if update.divergence is None:
+                update = replace(update, divergence=_divergence(runs))
+            update = replace(update, stage="writing")
+            yield update
+    for run in runs.values():
+        run.finish_reason = run.finish_reason or FinishReason.CANCELLED
+    yield replace(update, stage="done")
+
+
+def _divergence(runs: dict[Side, SideRun]) -> int | None:
+    return first_divergence(*([step.token_id for step in runs[side].steps] for side in SIDES))
+
+
+class _Writer:
+    """`stream_text` for steps that arrive one by one, in between those of the other side."""
+
+    def __init__(self, lm: LanguageModel, config: GenerationConfig) -> None:
+        self._arrived: deque[Step] = deque()
+        self._stream = stream_text(lm, self._take(), config.stop)
+
+    def _take(self) -> Iterator[Step]:
+        while True:
+            yield self._arrived.popleft()
+
+    def push(self, step: Step) -> str:
+        """The text that this step makes showable: one pair comes out for each step that went in."""
+        self._arrived.append(step)
+        _, piece = next(self._stream)
+        return piece
