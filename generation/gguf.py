@@ -4,7 +4,6 @@ Thin first version.
 """
 
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,10 +11,9 @@ import torch
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-from generation.checksums import sync
 from generation.hf_folder import quiet_transformers
 from generation.progress import Progress, silent
-from generation.weights import cache_dir, file_sha256, locked
+from generation.storage import cache_dir, file_sha256, locked, publish_folder
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -61,8 +59,5 @@ def _convert(path: Path, precision: str, place: Path, progress: Progress) -> Non
             )
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-        for file in folder.iterdir():
-            sync(file)
-        shutil.rmtree(place, ignore_errors=True)
-        os.replace(folder, place)
+        publish_folder(folder, place)
     progress(label, 3, 3)
