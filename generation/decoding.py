@@ -173,19 +173,18 @@ class Chooser:
     @torch.inference_mode()
     def choose(self, logits: Tensor, started: float) -> Step:
         """Choose from logits `(1, V)`, record the turn that began at `started`."""
-        sampler_logits = self._sampler_logits(logits)  # (1, V)
-        if self._config.temperature == 0:
-            chosen = sampler_logits.argmax(dim=-1)  # (1,)
-        else:
-            chosen = sampling.sample(sampler_logits, self._generator)
         model = sampling.logits_to_logprobs(logits)[0]  # (V,)
-        sampler = sampling.logits_to_logprobs(sampler_logits)[0]  # (V,)
-        if not math.isfinite(float(model[chosen])):
+        if not math.isfinite(float(model.amax())):  # one NaN or +inf logit makes all of them NaN
             raise FloatingPointError(
                 "The model returned numbers that are not finite, so no token can be chosen. "
                 "Try --precision fp32."
             )
-        token_id = int(chosen)
+        sampler_logits = self._sampler_logits(logits)  # (1, V)
+        sampler = sampling.logits_to_logprobs(sampler_logits)[0]  # (V,)
+        if self._config.temperature == 0:
+            token_id = int(sampler_logits.argmax(dim=-1))
+        else:
+            token_id = int(sampling.sample(sampler_logits, self._generator))
         position = len(self._ids)
         self._ids.append(token_id)
         return Step(
@@ -219,7 +218,9 @@ class Chooser:
         token_ids = top.indices.tolist()
         if chosen not in token_ids:
             token_ids.append(chosen)
-        columns = zip(token_ids, model[token_ids].tolist(), sampler[token_ids].tolist(), strict=True)
+        columns = zip(
+            token_ids, model[token_ids].tolist(), sampler[token_ids].tolist(), strict=True
+        )
         return tuple(Candidate(i, self._lm.token_text(i), m, s) for i, m, s in columns)
 
     def _finish_reason(self, token_id: int) -> FinishReason | None:

@@ -1,0 +1,165 @@
+"""The sampler's pure functions: each against its definition, the draw against its distribution."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from transformers import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from generation import sampling
+from generation.config import GenerationConfig
+from generation.decoding import Chooser
+from tests.tiny import tiny_lm
+
+LOGITS = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -3.0]])
+
+rows = st.lists(st.floats(-20, 20, width=32), min_size=2, max_size=40, unique=True).map(
+    lambda values: torch.tensor([values])
+)
+
+
+def kept(logits):
+    return {i for i, value in enumerate(logits[0].tolist()) if value > -math.inf}
+
+
+@given(rows, st.integers(1, 50))
+def test_top_k_keeps_the_k_most_probable(logits, k):
+    expected = set(logits[0].argsort(descending=True)[:k].tolist())
+    assert kept(sampling.top_k_filter(logits, k)) == expected
+
+
+@given(rows, st.floats(0.01, 0.999))
+def test_top_p_keeps_the_smallest_set_that_reaches_p(logits, p):
+    left = kept(sampling.top_p_filter(logits, p))
+    probs = logits[0].double().softmax(-1)
+    mass = sum(probs[i].item() for i in left)
+    smallest = min(probs[i].item() for i in left)
+    assert mass >= p - 1e-5
+    assert mass - smallest < p + 1e-5
+    assert left == set(probs.argsort(descending=True)[: len(left)].tolist())
+
+
+@given(rows, st.floats(0.0, 1.0))
+def test_min_p_keeps_what_is_within_a_factor_of_the_best(logits, min_p):
+    probs = logits[0].softmax(-1)
+    expected = {i for i, p in enumerate(probs.tolist()) if p >= min_p * probs.max().item()}
+    assert kept(sampling.min_p_filter(logits, min_p)) == expected
+
+
+def test_top_p_is_exact_when_the_nucleus_is_larger_than_its_fast_path():
+    logits = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0)) * 0.01
+    for p in (0.05, 0.5, 0.95):
+        theirs = TopPLogitsWarper(p)(None, logits)
+        assert torch.equal(sampling.top_p_filter(logits, p), theirs)
+
+
+@pytest.mark.parametrize("p", [1e-4, 0.3, 0.8, 0.97])
+def test_filters_equal_those_of_transformers(p):
+    logits = torch.randn(3, 1000, generator=torch.Generator().manual_seed(1)) * 4
+    ids = torch.randint(0, 1000, (3, 20), generator=torch.Generator().manual_seed(2))
+    assert torch.equal(sampling.top_p_filter(logits, p), TopPLogitsWarper(p)(ids, logits))
+    assert torch.equal(sampling.top_k_filter(logits, 17), TopKLogitsWarper(17)(ids, logits))
+    assert torch.equal(sampling.min_p_filter(logits, p), MinPLogitsWarper(p)(ids, logits))
+    penalised = sampling.apply_repetition_penalty(logits, ids, 1.7)
+    assert torch.equal(penalised, RepetitionPenaltyLogitsProcessor(1.7)(ids, logits))
+    ours = sampling.apply_temperature(logits, 0.6).softmax(-1)
+    theirs = TemperatureLogitsWarper(0.6)(ids, logits).softmax(-1)
+    torch.testing.assert_close(ours, theirs)
+
+
+@given(rows)
+def test_neutral_settings_change_nothing(logits):
+    ids = torch.zeros(1, 1, dtype=torch.long)
+    assert torch.equal(sampling.top_k_filter(logits, 0), logits)
+    assert torch.equal(sampling.top_p_filter(logits, 1.0), logits)
+    assert torch.equal(sampling.min_p_filter(logits, 0.0), logits)
+    assert torch.equal(sampling.apply_temperature(logits, 1.0), logits)
+    assert torch.equal(sampling.apply_repetition_penalty(logits, ids, 1.0), logits)
+
+
+@given(rows, st.sampled_from([1e-30, 1e-4, 1e-2]))
+def test_a_temperature_near_zero_is_greedy_and_never_nan(logits, temperature):
+    gap = logits[0].topk(2).values
+    probs = sampling.apply_temperature(logits, temperature).softmax(-1)
+    assert not probs.isnan().any()
+    if gap[0] - gap[1] > 40 * temperature:
+        assert probs.argmax() == logits.argmax()
+        assert probs.max() > 0.999
+
+
+SAMPLERS = {
+    "temperature 1": dict(temperature=1.0),
+    "temperature 0.5": dict(temperature=0.5),
+    "temperature 2": dict(temperature=2.0),
+    "top-k 3": dict(temperature=1.0, top_k=3),
+    "top-p 0.8": dict(temperature=1.0, top_p=0.8),
+    "min-p 0.2": dict(temperature=1.0, min_p=0.2),
+    "all of them": dict(temperature=1.5, top_k=5, top_p=0.9, min_p=0.05),
+    "repetition penalty 1.5": dict(temperature=1.0, repetition_penalty=1.5),
+}
+
+
+def exact_distribution(logits, seen, *, temperature, top_k=0, top_p=1.0, min_p=0.0,
+                       repetition_penalty=1.0):
+    """The definition, one token at a time, in plain Python and double precision."""
+    scores = {
+        i: (x * repetition_penalty if x < 0 else x / repetition_penalty) if i in seen else x
+        for i, x in enumerate(logits)
+    }
+    weights = {i: math.exp(x / temperature) for i, x in scores.items()}
+
+    def normalised(w):
+        total = sum(w.values())
+        return dict(sorted(((i, v / total) for i, v in w.items()), key=lambda x: -x[1]))
+
+    probs = normalised(weights)
+    if top_k:
+        probs = normalised(dict(list(probs.items())[:top_k]))
+    nucleus, mass = {}, 0.0
+    for i, p in probs.items():
+        if nucleus and mass >= top_p:
+            break
+        nucleus[i] = p
+        mass += p
+    probs = normalised(nucleus)
+    best = max(probs.values())
+    return normalised({i: p for i, p in probs.items() if p >= min_p * best})
+
+
+@pytest.mark.parametrize("options", SAMPLERS.values(), ids=SAMPLERS.keys())
+def test_draws_follow_the_exact_distribution(options):
+    """Chi-square over 20,000 draws; the seed is fixed, so the test cannot fail by chance."""
+    lm = tiny_lm(vocabulary=259)
+    seen = [0, 2]
+    chooser = Chooser(lm, seen, GenerationConfig(seed=11, **options))
+    logits = chooser._sampler_logits(LOGITS)
+    generator = torch.Generator().manual_seed(11)
+    draws = sampling.sample(logits.expand(20_000, -1), generator)
+    counts = draws.bincount(minlength=LOGITS.shape[1]).tolist()
+
+    expected = exact_distribution(LOGITS[0].tolist(), seen, **options)
+    assert sum(counts[i] for i in expected) == 20_000  # nothing that was cut is ever drawn
+    if len(expected) > 1:
+        observed = [counts[i] for i in expected]
+        assert chisquare(observed, [20_000 * p for p in expected.values()]).pvalue > 1e-3
+
+
+@settings(max_examples=50)
+@given(rows, st.integers(0, 5), st.floats(0.05, 1.0), st.floats(0.0, 1.0), st.floats(0.1, 5.0))
+def test_something_is_always_left_to_draw(logits, top_k, top_p, min_p, temperature):
+    scores = sampling.apply_temperature(logits, temperature)
+    scores = sampling.top_k_filter(scores, top_k)
+    scores = sampling.top_p_filter(scores, top_p)
+    scores = sampling.min_p_filter(scores, min_p)
+    assert int(logits.argmax()) in kept(scores)
