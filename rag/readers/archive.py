@@ -18,7 +18,7 @@ def check_archive(data: bytes, limits: Limits) -> None:
     """Refuse a ZIP with too many entries, too much in it, or XML that declares entities.
 
     Raises:
-        DocumentError: "damaged", "archive_bomb" or "unsafe".
+        DocumentError: "damaged", "encrypted", "archive_bomb" or "unsafe".
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
@@ -27,37 +27,40 @@ def check_archive(data: bytes, limits: Limits) -> None:
             raise _bomb(f"it has {len(entries):,} entries, more than {limits.archive_entries:,}")
         total = 0
         for entry in entries:
-            total = _check_entry(archive, entry, total, limits)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            if entry.flag_bits & 1:
+                raise DocumentError(
+                    "encrypted", "This document is encrypted. Save it without a password."
+                )
+            total += _inflated_size(archive, entry, limits.archive_bytes - total, limits)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise DocumentError(
-            "damaged",
-            "This document is damaged or incomplete. Save it again and add it once more.",
+            "damaged", "This document is damaged or incomplete. Save it again and add it once more."
         ) from error
 
 
-def _check_entry(
-    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, limits: Limits
+def _inflated_size(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, allowed: int, limits: Limits
 ) -> int:
-    """Inflate one entry; the number of bytes inflated so far."""
-    inflated = 0
-    is_xml = entry.filename.lower().endswith((".xml", ".rels"))
+    """The bytes that really come out of one entry, once they have been looked through."""
+    size = 0
     before = b""
+    is_page = entry.filename.lower().endswith((".svg", ".htm", ".html"))  # never parsed here
     with archive.open(entry) as stream:
         while chunk := stream.read(_CHUNK):
-            inflated += len(chunk)
-            if total + inflated > limits.archive_bytes:
-                raise _bomb(f"it inflates to more than {limits.archive_bytes // MEGABYTE} MB")
-            ratio = inflated / max(1, entry.compress_size)
-            if inflated > MEGABYTE and ratio > limits.archive_ratio:
+            size += len(chunk)
+            if size > allowed:
+                raise _bomb(f"it inflates to more than {limits.archive_bytes:,} bytes")
+            if size > MEGABYTE and size > limits.archive_ratio * max(1, entry.compress_size):
                 raise _bomb(f"a part of it inflates more than {limits.archive_ratio}-fold")
-            if is_xml and b"<!DOCTYPE" in before + chunk:
+            window = b"" if is_page else (before + chunk).replace(b"\0", b"")  # in UTF-16 too
+            if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
                 raise DocumentError(
                     "unsafe",
-                    "This document's XML declares a document type, which Word never writes and "
-                    "which can be used to exhaust a computer. It was not read.",
+                    "This document's XML declares its own document type, which no word processor "
+                    "writes and which can be used to exhaust a computer. It was not read.",
                 )
-            before = chunk[-16:]
-    return total + inflated
+            before = chunk[-32:]
+    return size
 
 
 def _bomb(reason: str) -> DocumentError:

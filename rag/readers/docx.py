@@ -1,122 +1,191 @@
 """Word documents to blocks, in the order of the body, tables in their place.
 
-A DOCX is a ZIP of XML files, so it can be a bomb twice over: the archive is inflated under
-limits, and its XML checked, before python-docx sees it.
+A DOCX is a ZIP of XML files, so it can be a bomb twice over: `rag.readers.archive` inflates it
+under limits and looks for entities before python-docx sees it. python-docx then finds the parts;
+the XML is walked here, since its own paragraphs and tables leave out content controls, text boxes,
+footnotes and insertions. Deleted and hidden text is left out.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 import docx
 from docx.oxml.ns import qn
+from docx.oxml.parser import parse_xml
 
 from rag.readers.archive import check_archive
 from rag.readers.blocks import Block, DocumentError, Source, clean
-from rag.readers.tables import table_lines
+from rag.readers.tables import Cell, table_lines
 
-_DAMAGED = "This Word document is damaged and could not be opened. Save it again from Word."
-
-
-def read_docx(source: Source) -> Iterator[Block]:
-    """The paragraphs and table rows of the body; then headers and footers that say more."""
-    check_archive(source.data, source.limits)
-    try:
-        document = docx.Document(io.BytesIO(source.data))
-        levels = _heading_levels(document)
-        body = document.element.body
-    except (KeyError, ValueError, AttributeError, zipfile.BadZipFile, SyntaxError) as error:
-        raise DocumentError("damaged", _DAMAGED) from error
-    seen: set[str] = set()
-    for block in _blocks(body, levels):
-        seen.add(block.text)
-        yield block
-    for text in _headers_and_footers(document):
-        if text not in seen and not any(text in other for other in seen):
-            seen.add(text)
-            yield Block(text)
-
-
-def _heading_levels(document: Any) -> dict[str, int]:
-    """Style id to heading level, from the outline level or the (always English) built-in name."""
-    levels: dict[str, int] = {}
-    for style in document.styles.element.iter(qn("w:style")):
-        name = style.find(qn("w:name"))
-        words = (name.get(qn("w:val")) if name is not None else "").lower().split()
-        outline = style.find(f"{qn('w:pPr')}/{qn('w:outlineLvl')}")
-        level = 0
-        if words == ["title"]:
-            level = 1
-        elif len(words) == 2 and words[0] == "heading" and words[1] in "123456":
-            level = int(words[1])
-        elif outline is not None and outline.get(qn("w:val"), "9") in "012345":
-            level = int(outline.get(qn("w:val"))) + 1
-        if level:
-            levels[style.get(qn("w:styleId"))] = level
-    return levels
-
-
-def _blocks(parent: Any, levels: dict[str, int]) -> Iterator[Block]:
-    """Blocks of a body, a cell or a content control; containers are walked through."""
-    for element in parent:
-        if element.tag == qn("w:p"):
-            yield from _paragraph(element, levels)
-        elif element.tag == qn("w:tbl"):
-            yield from _table(element)
-        elif element.tag in _CONTAINERS:
-            yield from _blocks(element, levels)
-
-
-_CONTAINERS = frozenset(
-    qn(f"w:{name}") for name in ("sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo")
+_MATH_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_CONTAINERS = {qn("w:sdt"), qn("w:sdtContent"), qn("w:customXml"), qn("w:smartTag"), qn("w:ins")}
+_TEXT = {qn("w:t"), _MATH_TEXT}
+_SPACES = {qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n"}
+_HYPHEN = qn("w:noBreakHyphen")
+_NOT_TEXT = {  # properties, deletions, reading aids, and text boxes, which follow the paragraph
+    *(qn(f"w:{name}") for name in ("pPr", "rPr", "del", "moveFrom", "rt", "txbxContent")),
+    _FALLBACK,
+}
+_PAGE_NUMBER = re.compile(
+    r"(page|第)?[\s\-–—.|/·]*\d*\s*(页|頁)?[\s,，]*(of|/|共)?\s*\d*\s*(页|頁)?[\s\-–—.|/]*", re.I
 )
 
 
-def _paragraph(paragraph: Any, levels: dict[str, int]) -> Iterator[Block]:
-    text = clean(_text(paragraph)).strip()
-    if text:
+def read_docx(source: Source) -> Iterator[Block]:
+    """Headers and footers that say what the body does not, once; then the body.
+
+    Raises:
+        DocumentError: "damaged", "encrypted", "archive_bomb" or "unsafe".
+    """
+    check_archive(source.data, source.limits)
+    try:
+        document = docx.Document(io.BytesIO(source.data))
+        reader = _Reader(document)
+        body = list(reader.blocks(document.element.body))
+        running = list(reader.headers_and_footers())
+    except (LookupError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile) as error:
+        raise DocumentError(
+            "damaged", "This Word document is damaged and could not be read. Save it again in Word."
+        ) from error
+    text = "\n".join(block.text for block in body)
+    yield from (Block(line) for line in dict.fromkeys(running) if line not in text)
+    yield from body
+
+
+class _Reader:
+    """Walks the XML of one document."""
+
+    def __init__(self, document: Any) -> None:
+        self._part = document.part
+        self._levels = _heading_levels(document)
+        self._notes = {
+            note.get(qn("w:id")): note
+            for part in self._related("/footnotes", "/endnotes")
+            for note in parse_xml(part.blob)
+        }
+
+    def _related(self, *kinds: str) -> Iterator[Any]:
+        for relation in self._part.rels.values():
+            if not relation.is_external and relation.reltype.endswith(kinds):
+                yield relation.target_part
+
+    def blocks(self, parent: Any) -> Iterator[Block]:
+        """Blocks of a body, a cell or a text box; containers are walked through."""
+        for element in parent:
+            if element.tag == qn("w:p"):
+                yield from self._paragraph(element)
+            elif element.tag == qn("w:tbl"):
+                yield from self._table(element)
+            elif element.tag in _CONTAINERS:
+                yield from self.blocks(element)
+
+    def headers_and_footers(self) -> Iterator[str]:
+        """Their paragraphs but page numbers, in the order of the parts."""
+        for part in self._related("/header", "/footer"):
+            for paragraph in _all_but_fallbacks(parse_xml(part.blob), "w:p"):
+                line = _text(paragraph)
+                if line and not _PAGE_NUMBER.fullmatch(line):
+                    yield line
+
+    def _paragraph(self, paragraph: Any) -> Iterator[Block]:
         style = paragraph.find(f"{qn('w:pPr')}/{qn('w:pStyle')}")
-        level = levels.get(style.get(qn("w:val")), 0) if style is not None else 0
+        level = self._levels.get(style.get(qn("w:val")), 0) if style is not None else 0
         is_item = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}") is not None
-        yield Block(text, level, separator="\n" if is_item and not level else "\n\n")
+        if text := _text(paragraph):
+            yield Block(text, level, separator="\n" if is_item and not level else "\n\n")
+        for box in _all_but_fallbacks(paragraph, "w:txbxContent"):
+            yield from self.blocks(box)
+        for reference in paragraph.iter(qn("w:footnoteReference"), qn("w:endnoteReference")):
+            note = self._notes.get(reference.get(qn("w:id")))
+            if note is not None and (text := _text(note)):
+                yield Block(text, separator="\n")
+
+    def _table(self, table: Any) -> Iterator[Block]:
+        rows = [list(_children(row, qn("w:tc"))) for row in _children(table, qn("w:tr"))]
+        if all(len(row) <= 1 for row in rows):  # a frame around text, not a table
+            for row in rows:
+                for cell in row:
+                    yield from self.blocks(cell)
+            return
+        marked = table.find(f"{qn('w:tr')}/{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
+        separator = "\n\n"
+        for line in table_lines((map(_cell, row) for row in rows), marked or None):
+            yield Block(line, separator=separator)
+            separator = "\n"
 
 
-_TEXT = qn("w:t")
-_BREAKS = {
-    qn("w:tab"): "\t",
-    qn("w:br"): "\n",
-    qn("w:cr"): "\n",
-    qn("w:noBreakHyphen"): "-",
-}
+def _heading_levels(document: Any) -> dict[str, int]:
+    """Style id to heading level, by the built-in name (English in every Word) or outline level."""
+    levels: dict[str, int] = {}
+    for style in document.styles.element.iter(qn("w:style")):
+        name = style.find(qn("w:name"))
+        outline = style.find(f"{qn('w:pPr')}/{qn('w:outlineLvl')}")
+        based_on = style.find(qn("w:basedOn"))
+        match = re.fullmatch("heading ([1-6])", _value(name).lower())
+        if match:
+            level = int(match[1])
+        elif _value(name).lower() == "title":
+            level = 1
+        elif _value(outline) in list("012345"):
+            level = int(_value(outline)) + 1
+        else:
+            level = levels.get(_value(based_on), 0)
+        levels[style.get(qn("w:styleId"))] = level
+    return levels
+
+
+def _value(element: Any) -> str:
+    return "" if element is None else element.get(qn("w:val"), "")
+
+
+def _children(parent: Any, tag: str) -> Iterator[Any]:
+    """Rows of a table or cells of a row, also those inside content controls."""
+    for element in parent:
+        if element.tag == tag:
+            yield element
+        elif element.tag in _CONTAINERS:
+            yield from _children(element, tag)
+
+
+def _cell(cell: Any) -> Cell:
+    properties = cell.find(qn("w:tcPr"))
+    span = merge = None
+    if properties is not None:
+        span, merge = properties.find(qn("w:gridSpan")), properties.find(qn("w:vMerge"))
+    goes_on = merge is not None and _value(merge) != "restart"
+    columns = int(_value(span)) if _value(span).isdecimal() else 1
+    return Cell(None if goes_on else _text(cell), columns)
+
+
+def _all_but_fallbacks(element: Any, name: str) -> Iterator[Any]:
+    """Everything of that name within, but not what is there a second time for old programs."""
+    for found in element.iter(qn(name)):
+        if not any(ancestor.tag == _FALLBACK for ancestor in found.iterancestors()):
+            yield found
 
 
 def _text(element: Any) -> str:
-    parts = []
-    for node in element.iter():
-        if node.tag == _TEXT:
-            parts.append(node.text or "")
-        elif node.tag in _BREAKS and node.getparent().tag == qn("w:r"):
-            parts.append(_BREAKS[node.tag])
-    return "".join(parts)
+    """The text of a paragraph, or of everything in a cell or note, its paragraphs as lines."""
+    paragraphs = [element] if element.tag == qn("w:p") else _all_but_fallbacks(element, "w:p")
+    lines = (clean("".join(_pieces(paragraph))).strip() for paragraph in paragraphs)
+    return "\n".join(line for line in lines if line)
 
 
-def _table(table: Any) -> Iterator[Block]:
-    rows = [
-        [_text(cell) for cell in row.iter(qn("w:tc"))] for row in table.iter(qn("w:tr"))
-    ]
-    marked = table.find(f"{qn('w:tr')}/{qn('w:trPr')}/{qn('w:tblHeader')}") is not None
-    separator = "\n\n"
-    for line in table_lines(rows, marked or None):
-        yield Block(clean(line), separator=separator)
-        separator = "\n"
-
-
-def _headers_and_footers(document: Any) -> Iterator[str]:
-    for section in document.sections:
-        for part in (section.header, section.footer):
-            for paragraph in part.paragraphs:
-                if text := clean(paragraph.text).strip():
-                    yield text
+def _pieces(element: Any) -> Iterator[str]:
+    for node in element:
+        if node.tag in _NOT_TEXT or node.find(f"{qn('w:rPr')}/{qn('w:vanish')}") is not None:
+            continue
+        if node.tag in _TEXT:
+            yield node.text or ""
+        elif node.tag in _SPACES:
+            yield _SPACES[node.tag]
+        elif node.tag == _HYPHEN:
+            yield "-"
+        else:
+            yield from _pieces(node)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from rag.readers.blocks import DocumentError
 
@@ -35,10 +36,18 @@ _COMMON = frozenset(
     "員論處義幾條氣題爾別變神總電數報結場計資許統區隊決馬書則聽達強難權設記類據邊張該規萬術領確師觀讓識帶導爭"
     "運請謝嗎麗灣臺測試檔案開買賣車錢醫藥廣讀寫語號"
 )
-_COMMON_ENOUGH = 0.1  # of the characters; wrong guesses stay near 0.02
+_CHINESE = {  # encoding: lead bytes of its more common half of characters
+    "gb18030": range(0xB0, 0xD8),
+    "big5hkscs": range(0xA4, 0xC7),
+}
+_CONTROL_BYTES = bytes({*range(32), 127} - set(b"\t\n\v\f\r\x1b"))
+_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
+_LONE_HIGH_BYTES = re.compile(rb"(?<![\x80-\xff])[\x80-\xff]{1,2}(?![\x80-\xff])")
 
 
-def decode(data: bytes, declared: str | None = None, warn: Callable[[str], None] = print) -> str:
+def decode(
+    data: bytes, declared: str | None = None, warn: Callable[[str], None] | None = None
+) -> str:
     """The text of `data`, without its byte order mark.
 
     Args:
@@ -50,39 +59,80 @@ def decode(data: bytes, declared: str | None = None, warn: Callable[[str], None]
     """
     for mark, name in _MARKS:
         if data.startswith(mark):
-            text = data.decode(name, "replace")
-            if "\ufffd" in text:
-                warn("Some characters could not be decoded and are shown as \ufffd.")
-            return text
+            if (text := _decode_as(name, data, 0.05, warn)) is not None:
+                return text
+            raise _unknown_encoding()
     if _looks_binary(data):
         raise DocumentError(
             "binary",
             "This file holds binary data, not text. "
             "Open it in the program it was made with and save it as PDF, DOCX or plain text.",
         )
-    for name in ("utf-8", _known(declared)):
-        if name and (text_or_none := _strict(data, name)) is not None:
-            return text_or_none
-    name = _chinese(data) or _detected(data)
-    if name and (text_or_none := _strict(data, name)) is not None:
-        return text_or_none
-    return _mostly(data, name, warn)
+    for encoding, tolerance in _guesses(_telling_part(data), declared):
+        if (text := _decode_as(encoding, data, tolerance, warn)) is not None:
+            return text
+    raise _unknown_encoding()
 
 
-def _strict(data: bytes, encoding: str) -> str | None:
+def _decode_as(
+    encoding: str, data: bytes, tolerance: float, warn: Callable[[str], None] | None
+) -> str | None:
+    """The text, if at most this share of the characters beyond ASCII cannot be decoded."""
     try:
         return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+    bad = text.count("\ufffd")
+    if bad > tolerance * (len(text) - len(text.encode("ascii", "ignore"))):
         return None
+    if warn:
+        warn(f"{bad} characters could not be decoded and are shown as \ufffd.")
+    return text
 
 
-def _known(declared: str | None) -> str | None:
-    """The codec for a declared name; GBK and GB2312 are read as GB18030, which holds both."""
+def _unknown_encoding() -> DocumentError:
+    return DocumentError(
+        "binary",
+        "The encoding of this text could not be recognised. "
+        "Open it in a text editor and save it as UTF-8.",
+    )
+
+
+def _guesses(part: bytes, declared: str | None) -> Iterator[tuple[str, float]]:
+    """(encoding, share of characters beyond ASCII that may be bad), the most telling first.
+
+    A file that was cut off or put together from others is mostly right in one encoding and
+    entirely right, as gibberish, in another.
+    """
+    yield "utf-8", 0.02
+    if declared and (name := _python_name(declared)):
+        yield name, 0.02
+    if name := _chinese(part):
+        yield name, 0.02
+    if _is_western(part):
+        yield "cp1252", 0
+    from charset_normalizer import from_bytes
+
+    if best := from_bytes(part).best():
+        yield best.encoding, 0
+
+
+def _telling_part(data: bytes) -> bytes:
+    """A stretch from the first byte beyond ASCII on: what comes before tells nothing."""
+    first = _HIGH_BYTE.search(data)
+    start = max(0, first.start() - 100) if first else 0
+    return data[start : start + _SAMPLE]
+
+
+def _python_name(declared: str) -> str | None:
+    """The text encoding of that name; GBK and GB2312 are read as GB18030, which holds both."""
     try:
-        name = codecs.lookup(declared or "").name
+        info = codecs.lookup(declared)
     except (LookupError, ValueError):
         return None
-    return "gb18030" if name in ("gb2312", "gbk", "gb18030") else name
+    if info.name in ("gb2312", "gbk"):
+        return "gb18030"
+    return info.name if getattr(info, "_is_text_encoding", True) else None
 
 
 def _looks_binary(data: bytes) -> bool:
@@ -92,49 +142,45 @@ def _looks_binary(data: bytes) -> bool:
     return controls > 4 and controls > 0.05 * len(sample)
 
 
-_CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])  # not \t \n \v \f \r ESC
-
-
-def _chinese(data: bytes) -> str | None:
-    """"gb18030" or "big5hkscs" if the bytes read as ordinary Chinese in one of them."""
-    sample = data[:_SAMPLE]
-    scores: dict[str, tuple[float, float]] = {}
-    for name, usual in (("gb18030", _GB2312), ("big5hkscs", _BIG5_USUAL)):
-        text = sample.decode(name, "ignore" if len(data) > _SAMPLE else "replace")
-        wide = [c for c in text if c > "\x7f"]
-        if not wide or text.count("\ufffd") > 0.02 * len(wide):
+def _chinese(part: bytes) -> str | None:
+    """The Chinese encoding in which these bytes are ordinary Chinese, if there is one."""
+    scores: dict[str, float] = {}
+    for name in _CHINESE:
+        wide = [c for c in part.decode(name, "replace") if c > "\x7f"]
+        if not wide:
             continue
-        hanzi = [c for c in wide if "\u3400" <= c <= "\u9fff"] or wide
-        common = sum(c in _COMMON for c in hanzi) / len(hanzi)
-        pairs = usual.findall(sample)
-        scores[name] = (common, 2 * sum(map(len, pairs)) / 2 / (2 * len(wide)))
-    if not scores:
-        return None
-    best = max(scores, key=lambda name: scores[name])
-    common, usual_share = scores[best]
-    return best if common >= _COMMON_ENOUGH or usual_share > 0.95 else None
+        common = sum(c in _COMMON for c in wide) / len(wide)
+        if len(wide) < 20 or common > 0.2:  # of long texts in other languages, under 0.1
+            scores[name] = sum(_ordinary(c, _usual(name)) for c in wide) / len(wide)
+    best = max(scores, key=lambda name: scores[name], default=None)
+    return best if best and scores[best] > 0 else None
 
 
-_GB2312 = re.compile(rb"(?:[\xa1-\xa3\xb0-\xf7][\xa1-\xfe])+")
-_BIG5_USUAL = re.compile(rb"(?:[\xa1-\xc6][\x40-\x7e\xa1-\xfe])+")
+def _ordinary(character: str, usual: frozenset[str]) -> float:
+    """How much a character speaks for Chinese (positive) or for a wrong guess."""
+    if character in _COMMON:
+        return 3
+    if character in usual or character in "“”‘’…—·" or "\u3000" <= character <= "\u3011":
+        return 1
+    if "\uff01" <= character <= "\uff5e":
+        return 1
+    if "\ue000" <= character <= "\uf8ff" or character == "\ufffd":
+        return -4
+    return -1
 
 
-def _detected(data: bytes) -> str | None:
-    from charset_normalizer import from_bytes
+@cache
+def _usual(encoding: str) -> frozenset[str]:
+    """The more common half of an encoding's Chinese characters."""
+    pairs = bytes(b for lead in _CHINESE[encoding] for trail in _TRAILS for b in (lead, trail))
+    return frozenset(c for c in pairs.decode(encoding, "ignore") if "\u4e00" <= c <= "\u9fff")
 
-    best = from_bytes(data[:_SAMPLE]).best()
-    return best.encoding if best else None
+
+_TRAILS = (*range(0x40, 0x7F), *range(0xA1, 0xFF))
 
 
-def _mostly(data: bytes, guess: str | None, warn: Callable[[str], None]) -> str:
-    """Text with a few bad bytes in it, or "binary" if there are many."""
-    texts = [data.decode(name, "replace") for name in ("utf-8", guess or "utf-8")]
-    text = min(texts, key=lambda text: text.count("\ufffd"))
-    if text.count("\ufffd") > 0.05 * len(text):
-        raise DocumentError(
-            "binary",
-            "The encoding of this text could not be recognised. "
-            "Open it in a text editor and save it as UTF-8.",
-        )
-    warn("Some characters could not be decoded and are shown as \ufffd.")
-    return text
+def _is_western(part: bytes) -> bool:
+    """Whether bytes beyond ASCII stand alone among ASCII letters, as accents do."""
+    high = len(_HIGH_BYTE.findall(part))
+    lone = sum(map(len, _LONE_HIGH_BYTES.findall(part)))
+    return high <= 0.5 * len(part) and lone > 0.9 * high

@@ -8,61 +8,89 @@ Knows nothing of where the table came from.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-_SPACES = re.compile(r"\s+")
-_LONGEST_HEADING = 60
+_LONGEST_HEADING = 60  # characters; more than that is a sentence, not a heading
+_MOST_COLUMNS = 200  # of one cell; a hostile file may claim millions
 
 
-def table_lines(rows: Iterable[Sequence[str]], first_row_is_header: bool | None) -> Iterator[str]:
-    """One line for each row that is not empty.
+@dataclass(frozen=True)
+class Cell:
+    """A cell; `text` is None if it is merged with the one above it."""
+
+    text: str | None
+    columns: int = 1
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """One place of the grid; `first` is False where a wide cell goes on."""
+
+    text: str
+    first: bool = True
+
+
+def table_lines(
+    rows: Iterable[Iterable[Cell]], first_row_is_header: bool | None = None
+) -> Iterator[str]:
+    """One line for each row that is not empty, in order.
 
     Args:
-        rows: the cells of each row, of any number; the same text twice in a row (a cell merged
-            over several rows or columns) is the caller's affair.
         first_row_is_header: None where the file does not say; then it is judged by its look.
     """
-    table = [[_SPACES.sub(" ", cell).strip() for cell in row] for row in rows]
-    table = [row for row in table if any(row)]
+    table = [row for row in _grid(rows) if any(slot.text for slot in row)]
     if not table:
         return
     if first_row_is_header is None:
         first_row_is_header = _looks_like_header(table)
-    if not first_row_is_header or len(table) < 2:
-        for row in table:
-            yield _unlabelled(row)
+    if not first_row_is_header or len(table) == 1:
+        yield from map(_unlabelled, table)
         return
-    header = table[0]
-    yield " | ".join(cell for cell in header if cell)
+    yield " | ".join(slot.text for slot in table[0] if slot.text and slot.first)
     for row in table[1:]:
-        yield "; ".join(_labelled(header, row))
+        yield "; ".join(_labelled(table[0], row))
 
 
-def _looks_like_header(table: list[list[str]]) -> bool:
-    """Three or more distinct, short cells without digits over at least one row.
+def _grid(rows: Iterable[Iterable[Cell]]) -> Iterator[list[_Slot]]:
+    """The text of every place: what is merged stands in each row and column that it covers."""
+    above: list[_Slot] = []
+    for row in rows:
+        slots: list[_Slot] = []
+        for cell in row:
+            if cell.text is not None:
+                text = " ".join(cell.text.split())
+            else:
+                text = above[len(slots)].text if len(slots) < len(above) else ""
+            slots.append(_Slot(text))
+            slots.extend(_Slot(text, False) for _ in range(1, min(cell.columns, _MOST_COLUMNS)))
+        yield slots
+        above = slots
 
-    With two columns, "name, value" lists are as common as headings, and read well unlabelled.
+
+def _looks_like_header(table: list[list[_Slot]]) -> bool:
+    """Three or more short, distinct cells without digits.
+
+    With two columns, lists of names and values are as common as headings and read well unlabelled.
     """
-    first = table[0]
+    cells = [slot.text for slot in table[0]]
     return (
-        len(table) > 1
-        and len(first) >= 3
-        and len(set(first)) == len(first)
-        and all(cell and len(cell) <= _LONGEST_HEADING for cell in first)
-        and not any(character.isdigit() for cell in first for character in cell)
+        len(cells) >= 3
+        and len(set(cells)) == len(cells)
+        and all(cell and len(cell) <= _LONGEST_HEADING for cell in cells)
+        and not any(character.isdigit() for cell in cells for character in cell)
     )
 
 
-def _unlabelled(row: list[str]) -> str:
-    cells = [cell for cell in row if cell]
-    if len(row) == 2 and len(cells) == 2 and cells[0][-1] not in ":：" and len(cells[0]) <= 60:
-        return f"{cells[0]}: {cells[1]}"
+def _unlabelled(row: list[_Slot]) -> str:
+    cells = [slot.text for slot in row if slot.text and slot.first]
+    if len(row) == len(cells) == 2 and len(cells[0]) <= _LONGEST_HEADING:
+        return f"{cells[0].rstrip(':：')}: {cells[1]}"
     return " | ".join(cells)
 
 
-def _labelled(header: list[str], row: list[str]) -> Iterator[str]:
-    for column, cell in enumerate(row):
-        heading = header[column].rstrip(":：") if column < len(header) else ""
-        if cell:
-            yield f"{heading}: {cell}" if heading and heading != cell else cell
+def _labelled(header: list[_Slot], row: list[_Slot]) -> Iterator[str]:
+    for column, slot in enumerate(row):
+        if slot.text and slot.first:
+            heading = header[column].text.rstrip(":：") if column < len(header) else ""
+            yield f"{heading}: {slot.text}" if heading not in ("", slot.text) else slot.text
