@@ -64,6 +64,11 @@ class ComparisonUpdate:
     divergence: int | None = None
     problem: Problem | None = None
 
+    @property
+    def text(self) -> str:
+        """All that is written so far, on both sides."""
+        return "".join(run.text for run in self.runs.values())
+
 
 def compare_answers(
     parts: Parts,

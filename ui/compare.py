@@ -1,0 +1,197 @@
+"""The Compare page: one question, answered with and without retrieval, streamed side by side.
+
+An adapter between Gradio components and `ui.comparing.compare_answers`; what is drawn comes from
+`ui.compare_view`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from generation.config import GenerationConfig
+from ui import compare_view as view
+from ui.comparing import ComparisonUpdate, compare_answers
+from ui.i18n import h, t
+from ui.pacing import paced
+from ui.page import GENERATION, QUICK, Shell
+from ui.parts import Parts
+from ui.running import Running
+from ui.settings import PRESETS
+
+# On a narrow screen one answer is shown at a time. Both lie in the same grid cell, so the page does
+# not move when they change places, and what was in view stays in view.
+SWITCH_JS = """
+const page = document.getElementById('compare-page');
+function sync() {
+  for (const button of element.querySelectorAll('[data-show]'))
+    button.setAttribute('aria-pressed', button.dataset.show === (page.dataset.shown || 'with'));
+}
+element.addEventListener('click', (event) => {
+  const button = event.target.closest('[data-show]');
+  if (!button) return;
+  page.dataset.shown = button.dataset.show;
+  sync();
+});
+watch('value', sync);
+sync();
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The components that a comparison fills."""
+
+    run: gr.Button
+    stop: gr.Button
+    status: gr.HTML
+    receipt: gr.HTML
+    columns: gr.HTML
+    passages: gr.HTML
+    shown: gr.State
+
+    @property
+    def all(self) -> list[Any]:
+        return [*vars(self).values()]
+
+    def draw(self, update: ComparisonUpdate, language: str, whole: bool) -> dict[Any, Any]:
+        """Updates for one state of a comparison; what cannot have changed only when `whole`."""
+        changes: dict[Any, Any] = {
+            self.status: _status_html(update, language),
+            self.columns: view.columns_html(update, language),
+        }
+        if whole:
+            running = update.stage != "done"
+            changes |= {
+                self.run: gr.update(visible=not running),
+                self.stop: gr.update(visible=running),
+                self.receipt: view.receipt_html(update, language),
+                self.passages: view.passages_html(update, language),
+                self.shown: update if not running else None,
+            }
+        return changes
+
+
+def build(shell: Shell) -> None:
+    words = shell.words
+    with gr.Column(elem_id="compare-page", min_width=0):
+        question = words.add(
+            gr.Textbox(lines=1, max_lines=5, autofocus=False, elem_id="compare-question"),
+            label="compare.question",
+            placeholder="compare.placeholder",
+        )
+        with gr.Row(elem_id="compare-controls"):
+            preset = gr.Radio(value="precise", min_width=0)
+            words.add_dynamic(preset, _preset_choices)
+            k = words.add(gr.Slider(1, 10, 4, step=1, min_width=0), label="controls.passages")
+            length = words.add(
+                gr.Slider(16, 512, 128, step=16, min_width=0), label="controls.max_new_tokens"
+            )
+            seed = words.add(
+                gr.Number(0, precision=0, minimum=0, min_width=0), label="controls.seed"
+            )
+            run = words.add(
+                gr.Button(variant="primary", elem_id="compare-run"), value="compare.run"
+            )
+            stop = words.add(
+                gr.Button(variant="stop", visible=False, elem_id="compare-stop"), value="chat.stop"
+            )
+        status = gr.HTML(elem_id="compare-status", apply_default_css=False)
+        words.add_dynamic(status, lambda language: {"value": _welcome_html(language)})
+        receipt = gr.HTML(elem_id="compare-receipt", apply_default_css=False)
+        switch = gr.HTML(elem_id="compare-switch", apply_default_css=False, js_on_load=SWITCH_JS)
+        words.add_dynamic(switch, lambda language: {"value": _switch_html(language)})
+        columns = gr.HTML(elem_id="compare-columns", apply_default_css=False)
+        passages = gr.HTML(elem_id="compare-passages", apply_default_css=False)
+    page = Page(run, stop, status, receipt, columns, passages, gr.State(None))
+    running = Running()
+    compare = _comparison(page, shell.parts, running)
+    inputs = [question, preset, k, length, seed, shell.language]
+    gr.on([run.click, question.submit], compare, inputs, page.all, **GENERATION)
+    stop.click(_stopping(running), **QUICK)
+    shell.language.change(
+        lambda update, language: _redraw(page, update, language),
+        [page.shown, shell.language],
+        page.all,
+        **QUICK,
+    )
+
+
+def _comparison(page: Page, parts: Parts, running: Running):
+    """The event of the run button: a generator over the states of one comparison."""
+
+    def compare(
+        question: str,
+        preset: str,
+        k: float,
+        length: float,
+        seed: float | None,
+        language: str,
+        request: gr.Request,
+    ) -> Iterator[dict[Any, Any]]:
+        if not question.strip():
+            yield {page.status: _welcome_html(language)}
+            return
+        session = _session(request)
+        config = GenerationConfig(
+            **PRESETS[preset], max_new_tokens=int(length), seed=int(seed or 0)
+        )
+        with running.run(session) as stop:
+            answers = compare_answers(
+                parts, question, config, int(k), language, should_stop=stop.is_set, session=session
+            )
+            with closing(answers):
+                stage = None
+                for update in paced(answers):
+                    yield page.draw(update, language, whole=update.stage != stage)
+                    stage = update.stage
+
+    return compare
+
+
+def _stopping(running: Running):
+    def stop(request: gr.Request) -> None:
+        running.stop(_session(request))
+
+    return stop
+
+
+def _redraw(page: Page, update: ComparisonUpdate | None, language: str) -> dict[Any, Any]:
+    if update is None:
+        return {page.status: _welcome_html(language)}
+    return page.draw(update, language, whole=True)
+
+
+def _session(request: gr.Request) -> str:
+    return request.session_hash or ""
+
+
+def _preset_choices(language: str) -> dict[str, Any]:
+    return {
+        "choices": [(t(language, f"controls.{name}"), name) for name in PRESETS],
+        "label": t(language, "controls.preset"),
+    }
+
+
+def _status_html(update: ComparisonUpdate, language: str) -> str:
+    text = escape(view.status_text(update, language))
+    if update.problem is not None:
+        return f'<p class="problem" role="alert">{text}</p>'
+    return f'<p class="hint" role="status">{text}</p>' if text else ""
+
+
+def _welcome_html(language: str) -> str:
+    return f'<p class="hint">{h(language, "compare.welcome")}</p>'
+
+
+def _switch_html(language: str) -> str:
+    buttons = "".join(
+        f'<button type="button" data-show="{side}">{h(language, f"compare.{side}")}</button>'
+        for side in ("with", "without")
+    )
+    return f'<div class="switch" role="group">{buttons}</div>'
