@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ui import cli
-from ui.cli_options import Options, ServeOptions
+from ui.cli_options import Options, ServeOptions, is_loopback
 from ui.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rag.retriever import Retriever
     from rag.store import DocumentStore
     from ui.parts import Parts
-
-MAX_FILE_SIZE = "50mb"
 
 
 class Application:
@@ -138,8 +136,12 @@ def _prepare_gradio(uploads: Path) -> None:
 
 def _launch(demo, options: ServeOptions) -> None:
     """Serve until SIGINT or SIGTERM, then stop in order."""
+    from starlette.middleware import Middleware
+
+    from ui.guard import LOOPBACK_NAMES, Guard
     from ui.shell import launch_options
 
+    names = LOOPBACK_NAMES | {options.host} if is_loopback(options.host) else None
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: stop.set())
@@ -150,12 +152,8 @@ def _launch(demo, options: ServeOptions) -> None:
         auth=options.auth,
         prevent_thread_lock=True,
         quiet=True,
-        share=False,
-        ssr_mode=False,
-        enable_monitoring=False,
-        run_history=False,
-        max_file_size=MAX_FILE_SIZE,
         allowed_paths=[],
+        app_kwargs={"middleware": [Middleware(Guard, names=names)]},
         **launch_options(),
     )
     url = url.rstrip("/")

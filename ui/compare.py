@@ -194,4 +194,4 @@ def _switch_html(language: str) -> str:
         f'<button type="button" data-show="{side}">{h(language, f"compare.{side}")}</button>'
         for side in ("with", "without")
     )
-    return f'<div class="switch" role="group">{buttons}</div>'
+    return f'<div class="sides" role="group">{buttons}</div>'
