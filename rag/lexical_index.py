@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rag.hits import Hits, best_first, no_hits
 
 _UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN = re.compile(f"[{_UNSPACED}]")
 _ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
 _PIECE = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}_])[\w{_ACCENTS}])+)")
 
@@ -46,6 +47,11 @@ def terms(text: str) -> Iterator[Term]:
 
 def tokenize(text: str) -> list[str]:
     return [term.text for term in terms(text)]
+
+
+def has_chinese(text: str) -> bool:
+    """Whether there is Chinese, Japanese or Korean Han writing in `text`."""
+    return _HAN.search(text) is not None
 
 
 def _fold(text: str) -> str:
