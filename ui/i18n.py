@@ -49,7 +49,7 @@ def choose_language(accept_language: str | None, chosen: str | None = None) -> L
 
 
 def _by_preference(accept_language: str) -> Iterable[str]:
-    weighted = []
+    weighted: list[tuple[float, int, str]] = []
     for part in accept_language.lower().split(","):
         tag, _, parameters = part.strip().partition(";")
         try:

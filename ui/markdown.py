@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from rag.citations import link_citations
 
+from rag.citations import link_citations
 from ui.i18n import h
 
 CURSOR = "\ue000"  # private use: stands for the cursor until the HTML is made
@@ -27,11 +27,13 @@ class _Renderer(RendererHTML):
     """Renders text with citations, code with a copy button, images as text."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        segments = link_citations(tokens[idx].content, env["count"])
-        return "".join(
-            escape(segment.text) if segment.citation is None else env["cite"](segment.citation)
-            for segment in segments
-        )
+        html = ""
+        for segment in link_citations(tokens[idx].content, env["count"]):
+            if segment.citation is None:
+                html += escape(segment.text)
+            else:  # a marker stands at the word it follows
+                html = html.rstrip() + env["cite"](segment.citation)
+        return html
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]

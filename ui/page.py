@@ -5,7 +5,9 @@ A page module has `build(shell: Shell) -> None`, called inside its own `gr.Tab`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -15,8 +17,39 @@ from ui.parts import Parts
 # Gradio gives each event a queue of one unless told otherwise. Long answers share one group: the
 # scheduler decides whose turn it is. Everything else has its own, so that stop, upload, documents
 # and health never wait behind an answer.
-GENERATION = {"concurrency_id": "generation", "concurrency_limit": 16, "api_visibility": "private"}
-QUICK = {"concurrency_limit": 16, "api_visibility": "private", "show_progress": "hidden"}
+GENERATION: dict[str, Any] = {
+    "concurrency_id": "generation",
+    "concurrency_limit": 16,
+    "api_visibility": "private",
+    "show_progress": "hidden",
+}
+QUICK: dict[str, Any] = {
+    "concurrency_limit": 16,
+    "api_visibility": "private",
+    "show_progress": "hidden",
+}
+
+
+def acts(*names: str) -> str:
+    """`js_on_load` for a `gr.HTML`: a click on an element with `data-act="name"` becomes its event.
+
+    Listen with `html.name(...)`; the event's data are all `data-` attributes of the element. They
+    come from the browser, so check them (`ui.page.integer` does for numbers).
+    """
+    return f"""
+const names = {json.dumps(names)};
+element.addEventListener("click", (event) => {{
+  const button = event.target.closest("[data-act]");
+  if (button && element.contains(button) && names.includes(button.dataset.act))
+    trigger(button.dataset.act, {{ ...button.dataset }});
+}});
+"""
+
+
+def integer(event: gr.EventData, name: str) -> int | None:
+    """A number from an event's data, or None for whatever is not one."""
+    value = str((event._data or {}).get(name, ""))
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
 
 
 @dataclass(frozen=True)
@@ -24,8 +57,9 @@ class Rail:
     """The components of the rail that pages listen to."""
 
     new_chat: gr.Button
-    chats: gr.HTML  # its event `open_chat` carries {"id": ...}
+    chats: gr.HTML  # its event `open` carries {"chat": id}
     documents: gr.HTML
+    show_documents: gr.Button
 
 
 @dataclass(frozen=True)

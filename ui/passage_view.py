@@ -21,8 +21,8 @@ EXCERPT = 220  # characters shown of a passage, around what supports the answer
 LEAST_SPAN = 0.05  # of score between threshold and full bar, so that bars do not exaggerate
 
 
-def panel(turn: Turn | None, number: int, language: str, flash: int | None = None) -> str:
-    """The right side for one turn. `flash` is the number of a passage to point at."""
+def panel(turn: Turn | None, number: int, language: str) -> str:
+    """The right side for one turn; `number` says which turn, so that citations find it."""
     if turn is None:
         return _empty("passages.empty", language)
     update = turn.update
@@ -35,7 +35,7 @@ def panel(turn: Turn | None, number: int, language: str, flash: int | None = Non
     cited = cited_numbers(update.text, len(used)) if turn.done else None
     parts = [_title(update.retrieval, used, update.prompt is not None, language)]
     parts += [
-        passage_card(p, n, language, update.retrieval, cited is None or n in cited, n == flash)
+        passage_card(p, n, language, update.retrieval, cited is None or n in cited)
         for n, p in enumerate(used, start=1)
     ]
     parts += _left_out(update.retrieval, update.prompt, language)
@@ -56,7 +56,6 @@ def passage_card(
     language: str,
     retrieval: Retrieval,
     cited: bool = True,
-    flash: bool = False,
 ) -> str:
     """One passage that was in the prompt, with the part that supports the answer marked."""
     before, marked, after = excerpt(passage.text, passage.highlight)
@@ -69,7 +68,7 @@ def passage_card(
             f'<p class="text" dir="auto">{whole}</p></details>'
         )
     note = "" if cited else f'<p class="aside">{h(language, "passages.not_cited")}</p>'
-    classes = "card passage" + ("" if cited else " quiet-card") + (" flash" if flash else "")
+    classes = "card passage" + ("" if cited else " quiet-card")
     label = h(language, "passages.cite_label", number=number, document=passage.document)
     return (
         f'<section class="{classes}" data-passage="{number}" tabindex="-1" aria-label="{label}">'

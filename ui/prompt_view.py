@@ -44,7 +44,8 @@ def place(passage: RetrievedPassage, language: str) -> str:
 
 def _message(message: dict, language: str) -> str:
     content = message["content"]
-    parts = [{"text": content, "trusted": False}] if isinstance(content, str) else content
+    plain = isinstance(content, str)
+    parts: list[dict] = [{"text": content, "trusted": False}] if plain else content
     spans = "".join(
         f'<span class="{"ours" if part["trusted"] else "theirs"}">{escape(part["text"])}</span>'
         for part in parts

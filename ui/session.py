@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Literal
 
-from rag.prompt import Prompt, QuestionTooLong, build_messages
-
 from generation.beam_search import beam_search
 from generation.decoding import FinishReason, GenerationConfig, PromptTooLong, Step, generate
 from generation.model import LanguageModel
 from generation.scheduler import Busy, Cancelled
 from generation.streaming import stream_text
+from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retriever import Retrieval, RetrievedPassage
 from ui.parts import Parts
 
@@ -200,7 +199,7 @@ def problem_of(error: Exception, lm: LanguageModel, config: GenerationConfig) ->
             return Problem("error.busy")
         case QuestionTooLong() | PromptTooLong():
             budget = max(0, lm.context_length - config.max_new_tokens)
-            return Problem("error.too_long", {"budget": budget})
+            return Problem("error.too_long", {"budget": f"{budget:,}"})
     if _is_out_of_memory(error):
         return Problem("error.memory")
     log.error("answering failed", exc_info=error)

@@ -6,20 +6,21 @@ Knows which pages exist and nothing of what they do: each has `build(shell)` (se
 from __future__ import annotations
 
 import importlib
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from ui import rail
-from ui.i18n import LANGUAGES, Words, choose_language
-from ui.page import QUICK, Shell
+from ui.i18n import Words, choose_language, h
+from ui.look import style_sheets, theme
+from ui.page import QUICK, Shell, acts
 from ui.parts import Parts
 
 HERE = Path(__file__).parent
-FONTS = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans", "Noto Sans CJK SC", "sans-serif"]
-MONOSPACE = ["ui-monospace", "SFMono-Regular", "DejaVu Sans Mono", "Noto Sans Mono CJK SC"]
 PAGES = ("chat", "compare", "documents")
+MAX_FILE_SIZE = "50mb"
 
 
 def build_demo(parts: Parts) -> gr.Blocks:
@@ -34,30 +35,75 @@ def build_demo(parts: Parts) -> gr.Blocks:
             with gr.Column(elem_id="rail", min_width=0):
                 the_rail = rail.build(parts, words, language, documents_changed)
             with gr.Column(elem_id="main", min_width=0):
-                with gr.Tabs(elem_id="pages", selected="chat") as tabs:
-                    shell = Shell(parts, words, language, documents_changed, tabs, the_rail)
+                header = gr.HTML(
+                    elem_id="header", apply_default_css=False, js_on_load=acts("language")
+                )
+                words.add_dynamic(header, lambda lang: {"value": header_view(parts, lang)})
+                tabs = gr.Tabs(elem_id="pages", selected="chat")
+                shell = Shell(parts, words, language, documents_changed, tabs, the_rail)
+                with tabs:
                     for name in PAGES:
-                        with words.add(gr.Tab(id=name, elem_id=name), label=f"{name}.tab"):
-                            try:  # until every page has landed
-                                page = importlib.import_module(f"ui.{name}")
-                            except ModuleNotFoundError:
-                                continue
-                            page.build(shell)
+                        with words.add(
+                            gr.Tab(id=name, elem_id=f"page-{name}"), label=f"{name}.tab"
+                        ):
+                            _build_page(name, shell)
 
-        def load(request: gr.Request) -> str:
-            return choose_language(
-                request.headers.get("accept-language"), request.cookies.get("glassbox_language")
-            )
-
-        demo.load(load, outputs=language, **QUICK)
-        language.change(words.updates, inputs=language, outputs=words.components, **QUICK)
+        demo.load(_chosen_language, None, language, **QUICK)
+        header.language(_other_language, language, language, **QUICK)
+        language.change(words.updates, language, words.components, **QUICK)
+        the_rail.show_documents.click(lambda: gr.Tabs(selected="documents"), None, tabs, **QUICK)
     return demo
 
 
 def launch_options() -> dict[str, Any]:
-    """The look, and what must be off, as arguments for `launch` (or `mount_gradio_app`)."""
+    """The look, and what stays off, as arguments for `Blocks.launch`."""
     return {
-        "theme": gr.themes.Base(font=FONTS, font_mono=MONOSPACE),
-        "css_paths": HERE / "theme.css",
+        "theme": theme(),
+        "css_paths": style_sheets(),
         "js": (HERE / "page.js").read_text(encoding="utf-8"),
+        "footer_links": [],
+        "share": False,
+        "ssr_mode": False,
+        "run_history": False,
+        "enable_monitoring": False,
+        "max_file_size": MAX_FILE_SIZE,
     }
+
+
+def header_view(parts: Parts, language: str) -> str:
+    """What writes here, and the switches for menu, language, light and passages."""
+    model = parts.model
+    name = escape(" · ".join((model.name, model.precision, model.device.type.upper())))
+
+    def switch(attribute: str, key: str, face: str) -> str:
+        label = h(language, key)
+        return (
+            f'<button type="button" class="switch" {attribute} aria-label="{label}" '
+            f'title="{label}">{face}</button>'
+        )
+
+    return (
+        f'<div class="header" data-language="{language}">'
+        f"{switch('data-sheet=rail', 'rail.open', '☰')}"
+        f'<span class="model" translate="no">{name}</span>'
+        f"{switch('data-sheet=side', 'passages.title_none', '❏')}"
+        f"{switch('data-act=language', 'shell.language', '文/A')}"
+        f"{switch('data-theme', 'shell.theme', '◐')}</div>"
+    )
+
+
+def _build_page(name: str, shell: Shell) -> None:
+    try:  # until every page has landed
+        page = importlib.import_module(f"ui.{name}")
+    except ModuleNotFoundError:
+        return
+    page.build(shell)
+
+
+def _chosen_language(request: gr.Request) -> str:
+    chosen = request.cookies.get("glassbox_language")
+    return choose_language(request.headers.get("accept-language"), chosen)
+
+
+def _other_language(language: str) -> str:
+    return "en" if language == "zh" else "zh"

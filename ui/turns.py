@@ -19,7 +19,6 @@ class Turn:
 
     question: str
     update: AnswerUpdate
-    use_retrieval: bool = True
     context: ContextUse | None = None
 
     @property

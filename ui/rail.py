@@ -1,0 +1,100 @@
+"""The left rail: new chat, this session's chats, the documents, and adding files.
+
+Gradio components and the adapters behind them; reading a file is `ui.upload`'s business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from rag.records import StoredDocument
+from ui.i18n import Words, h
+from ui.page import QUICK, Rail, acts
+from ui.parts import Parts
+from ui.turns import Chats
+from ui.upload import FileUpdate, add_files
+
+SHOWN_DOCUMENTS = 6
+BRAND = '<div class="brand"><i></i>Glassbox</div>'
+
+
+def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.State) -> Rail:
+    """Called inside the rail's column."""
+    gr.HTML(BRAND, elem_id="brand", apply_default_css=False)
+    new_chat = words.add(gr.Button(elem_id="new-chat", size="md"), value="rail.new_chat")
+    chats = gr.HTML(elem_id="chats", apply_default_css=False, js_on_load=acts("open"))
+    documents = gr.HTML(elem_id="rail-documents", apply_default_css=False)
+    words.add_dynamic(
+        documents, lambda lang: {"value": documents_view(parts.store.documents(), lang)}
+    )
+    upload = gr.UploadButton(elem_id="upload", file_count="multiple", size="md")
+    words.add(upload, label="rail.add")
+    progress = gr.HTML(elem_id="upload-progress", apply_default_css=False)
+    show_all = words.add(gr.Button(elem_id="show-documents", size="md"), value="rail.show_all")
+
+    def add(paths: Sequence[str] | None, language: str) -> Iterator[Any]:
+        changed: Any = gr.skip()
+        for files in add_files(parts, paths or ()):
+            yield progress_view(files, language), gr.skip()
+            if any(f.state == "done" for f in files):
+                changed = time.time()
+        yield gr.skip(), changed
+
+    upload.upload(
+        add,
+        [upload, language],
+        [progress, documents_changed],
+        concurrency_id="upload",
+        concurrency_limit=2,
+        api_visibility="private",
+        show_progress="hidden",
+    )
+    documents_changed.change(
+        lambda lang: documents_view(parts.store.documents(), lang), language, documents, **QUICK
+    )
+    return Rail(new_chat, chats, documents, show_all)
+
+
+def chats_view(chats: Chats, language: str) -> str:
+    """This session's conversations; the open one is marked."""
+    rows = "".join(
+        f'<li><button type="button" data-act="open" data-chat="{escape(chat.id)}"'
+        f"{' aria-current=true' if chat is chats.chat else ''}>"
+        f"<bdi>{escape(chat.title) or h(language, 'rail.untitled')}</bdi></button></li>"
+        for chat in chats.chats
+    )
+    return f'<h3 class="label">{h(language, "rail.chats")}</h3><ul>{rows}</ul>'
+
+
+def documents_view(documents: Sequence[StoredDocument], language: str) -> str:
+    """The newest documents by name, with how many passages each has."""
+    title = h(language, "rail.documents", count=len(documents))
+    if not documents:
+        hint = h(language, "rail.no_documents")
+        return f'<h3 class="label">{title}</h3><p class="hint">{hint}</p>'
+    rows = "".join(
+        f'<li title="{escape(d.name)}"><bdi>{escape(d.name)}</bdi>'
+        f'<small title="{h(language, "rail.passages", count=d.passages)}">{d.passages}</small></li>'
+        for d in list(documents)[::-1][:SHOWN_DOCUMENTS]
+    )
+    return f'<h3 class="label">{title}</h3><ul>{rows}</ul>'
+
+
+def progress_view(files: Sequence[FileUpdate], language: str) -> str:
+    """One line a file, with a bar while it is being read."""
+    return f'<ul aria-live="polite">{"".join(_file_line(f, language) for f in files)}</ul>'
+
+
+def _file_line(file: FileUpdate, language: str) -> str:
+    bar = ""
+    if file.state == "working":
+        share = f' value="{file.done}" max="{file.total}"' if file.total else ""
+        bar = f"<progress{share}></progress>"
+    role = ' role="alert"' if file.state == "failed" else ""
+    sentence = h(language, file.key, **file.values)
+    return f'<li class="{file.state}"{role}>{sentence}{bar}</li>'
