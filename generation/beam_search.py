@@ -20,14 +20,8 @@ from torch import Tensor
 
 from generation import sampling
 from generation.config import GenerationConfig
-from generation.decoding import (
-    FinishReason,
-    ShouldStop,
-    check_prompt,
-    decode_step,
-    new_cache,
-    prefill,
-)
+from generation.decoding import ShouldStop, check_prompt, decode_step, new_cache, prefill
+from generation.step import FinishReason
 
 if TYPE_CHECKING:
     from generation.model import LanguageModel
@@ -60,7 +54,7 @@ class BeamUpdate:
 
     @property
     def best(self) -> BeamHypothesis:
-        """The answer so far: the best finished hypothesis once the search is done, else the best."""
+        """The answer so far; once the search is done, the best finished hypothesis."""
         if self.done:
             return self.finished[0]
         return max((*self.live, *self.finished), key=lambda h: h.score)
@@ -196,4 +190,3 @@ class _Search:
         length = len(self._live[0].token_ids)
         best_possible = self._live[0].logprob / length**self._config.length_penalty
         return best_possible <= self._finished[-1].score
-

@@ -55,7 +55,9 @@ class GenerationConfig:
     ) -> None:
         value = getattr(self, name)
         kind = "a whole number" if whole else "a number"
-        interval = f"{'above' if open_low else 'from'} {low:g} {'up to' if open_low else 'to'} {high:g}"
+        interval = (
+            f"{'above' if open_low else 'from'} {low:g} {'up to' if open_low else 'to'} {high:g}"
+        )
         right_type = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
         if (
             not right_type

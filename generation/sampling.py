@@ -12,7 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-NUCLEUS_HEAD = 512  # most nuclei are smaller; sorting 512 of 150,000 logits is ~20x cheaper than all
+NUCLEUS_HEAD = (
+    512  # most nuclei are smaller; sorting 512 of 150,000 logits is ~20x cheaper than all
+)
 
 
 def logits_to_logprobs(logits: Tensor) -> Tensor:

@@ -38,9 +38,7 @@ class Scheduler:
             return max(0, len(self._queue) - 1)
 
     @contextmanager
-    def turn(
-        self, session: str, should_stop: Callable[[], bool] = lambda: False
-    ) -> Iterator[None]:
+    def turn(self, session: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Wait for this session's turn and hold it.
 
         Raises Busy at once when the queue is full or the session is in it already, and Cancelled
@@ -48,7 +46,9 @@ class Scheduler:
         """
         with self._condition:
             if session in self._queue:
-                raise Busy("An answer is still being written for you. Stop it, or wait for its end.")
+                raise Busy(
+                    "An answer is still being written for you. Stop it, or wait for its end."
+                )
             if len(self._queue) > self._max_waiting:
                 raise Busy(f"{self.waiting} people are waiting already. Try again in a minute.")
             self._queue.append(session)

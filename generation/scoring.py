@@ -68,7 +68,11 @@ def score(
         ranks = (logprobs > of_label).sum(dim=-1) + 1  # (T,)
         entropies = torch.special.entr(logprobs.exp()).sum(dim=-1) / math.log(2)  # (T,)
         columns = zip(
-            wanted.tolist(), of_label[:, 0].tolist(), ranks.tolist(), entropies.tolist(), strict=True
+            wanted.tolist(),
+            of_label[:, 0].tolist(),
+            ranks.tolist(),
+            entropies.tolist(),
+            strict=True,
         )
         scores += [TokenScore(i, lm.token_text(i), lp, r, h) for i, lp, r, h in columns]
     return scores

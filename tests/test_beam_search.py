@@ -40,9 +40,7 @@ def final(lm, config):
 def test_the_best_text_equals_that_of_transformers(architecture, num_beams, length_penalty):
     # Several end tokens make texts end often, which is where beam searches differ.
     lm = tiny_lm(architecture, seed=num_beams, end_ids=frozenset(range(0, 256, 9)))
-    config = GenerationConfig(
-        num_beams=num_beams, length_penalty=length_penalty, max_new_tokens=24
-    )
+    config = GenerationConfig(num_beams=num_beams, length_penalty=length_penalty, max_new_tokens=24)
     tokens, score = reference(
         lm, PROMPT, num_beams=num_beams, length_penalty=length_penalty, max_new_tokens=24
     )

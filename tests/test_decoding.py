@@ -51,9 +51,7 @@ def test_greedy_tokens_equal_those_of_transformers(architecture, seed):
 def test_repetition_penalty_gives_the_tokens_of_transformers(architecture):
     lm = tiny_lm(architecture, seed=1)
     config = GenerationConfig(max_new_tokens=60, repetition_penalty=1.3)
-    theirs = reference_ids(
-        lm, PROMPT, do_sample=False, max_new_tokens=60, repetition_penalty=1.3
-    )
+    theirs = reference_ids(lm, PROMPT, do_sample=False, max_new_tokens=60, repetition_penalty=1.3)
     assert token_ids(generate(lm, PROMPT, config)) == theirs
 
 
@@ -170,7 +168,9 @@ def test_it_ends_when_the_window_is_full():
 def test_it_ends_at_a_stop_string_that_lies_across_tokens():
     lm = tiny_lm(end_ids=frozenset())
     free = list(generate(lm, PROMPT, GenerationConfig(max_new_tokens=60)))
-    printable = [n for n in range(5, 58) if all(33 <= ord(s.text[0]) < 127 for s in free[n : n + 2])]
+    printable = [
+        n for n in range(5, 58) if all(33 <= ord(s.text[0]) < 127 for s in free[n : n + 2])
+    ]
     at = printable[0]
     stop = free[at].text + free[at + 1].text
     config = GenerationConfig(max_new_tokens=60, stop=("never this", stop))

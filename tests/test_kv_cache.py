@@ -85,8 +85,13 @@ def test_a_sliding_window_is_respected_with_all_positions_kept():
     config = tiny_config("qwen2", 256, 259)
     assert isinstance(config, Qwen2Config)
     windowed = Qwen2Config(
-        **{**config.to_diff_dict(), "use_sliding_window": True, "sliding_window": 8,
-           "max_window_layers": 0, "layer_types": ["sliding_attention"] * 2}
+        **{
+            **config.to_diff_dict(),
+            "use_sliding_window": True,
+            "sliding_window": 8,
+            "max_window_layers": 0,
+            "layer_types": ["sliding_attention"] * 2,
+        }
     )
     lm = tiny_lm("qwen2", end_ids=frozenset())
     model = Qwen2ForCausalLM(windowed).eval()

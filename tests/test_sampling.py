@@ -19,7 +19,7 @@ from transformers import (
 
 from generation import sampling
 from generation.config import GenerationConfig
-from generation.decoding import Chooser
+from generation.chooser import Chooser
 from tests.tiny import tiny_lm
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -3.0]])
@@ -110,8 +110,9 @@ SAMPLERS = {
 }
 
 
-def exact_distribution(logits, seen, *, temperature, top_k=0, top_p=1.0, min_p=0.0,
-                       repetition_penalty=1.0):
+def exact_distribution(
+    logits, seen, *, temperature, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0
+):
     """The definition, one token at a time, in plain Python and double precision."""
     scores = {
         i: (x * repetition_penalty if x < 0 else x / repetition_penalty) if i in seen else x
