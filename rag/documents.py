@@ -19,7 +19,8 @@ from rag.readers.blocks import MEGABYTE, Block, DocumentError, Limits, Progress,
 
 __all__ = ["Document", "DocumentError", "Limits", "Section", "load_document", "load_stream"]
 
-_LONGEST_HEADING = 200
+_LONGEST_HEADING = 120  # characters, where it is referred to
+_MOST_HEADINGS = 10_000  # in one document; what comes after counts as text
 
 
 @dataclass(frozen=True)
@@ -133,15 +134,17 @@ def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Secti
     parts: list[str] = []
     starts: list[tuple[int, int | None, tuple[str, ...]]] = []  # (start, page, heading)
     open_headings: list[tuple[int, str]] = []  # (level, title), outermost first
-    length = size = 0
+    length = size = headings = 0
     for block in blocks:
         text = (block.separator if parts else "") + block.text
-        if block.level:
+        is_heading = 0 < block.level and headings < _MOST_HEADINGS
+        if is_heading:
+            headings += 1
             title = " ".join((block.title or block.text).split())[:_LONGEST_HEADING]
             open_headings = [item for item in open_headings if item[0] < block.level]
             open_headings.append((block.level, title))
         heading = tuple(title for _, title in open_headings)
-        if not starts or starts[-1][1:] != (block.page, heading) or block.level:
+        if is_heading or not starts or starts[-1][1:] != (block.page, heading):
             start = length + len(text) - len(block.text)
             starts.append((start if parts else 0, block.page, heading))
         parts.append(text)

@@ -20,6 +20,7 @@ from docx.oxml.parser import parse_xml
 
 from rag.readers.archive import check_archive
 from rag.readers.blocks import Block, DocumentError, Source, clean
+from rag.readers.running_lines import is_page_number
 from rag.readers.tables import Cell, table_lines
 
 _MATH_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
@@ -32,9 +33,6 @@ _NOT_TEXT = {  # properties, deletions, reading aids, and text boxes, which foll
     *(qn(f"w:{name}") for name in ("pPr", "rPr", "del", "moveFrom", "rt", "txbxContent")),
     _FALLBACK,
 }
-_PAGE_NUMBER = re.compile(
-    r"(page|第)?[\s\-–—.|/·]*\d*\s*(页|頁)?[\s,，]*(of|/|共)?\s*\d*\s*(页|頁)?[\s\-–—.|/]*", re.I
-)
 
 
 def read_docx(source: Source) -> Iterator[Block]:
@@ -90,7 +88,7 @@ class _Reader:
         for part in self._related("/header", "/footer"):
             for paragraph in _all_but_fallbacks(parse_xml(part.blob), "w:p"):
                 line = _text(paragraph)
-                if line and not _PAGE_NUMBER.fullmatch(line):
+                if line and not is_page_number(line):
                     yield line
 
     def _paragraph(self, paragraph: Any) -> Iterator[Block]:

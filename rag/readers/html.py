@@ -144,7 +144,9 @@ def _is_layout(table: Tag) -> bool:
 def _table(table: Tag) -> Iterator[Block]:
     if table.caption:
         yield from _Walk().blocks(table.caption)
-    rows = [row.find_all(["td", "th"]) for row in table.find_all("tr") if not _is_left_out(row)]
+    rows = [
+        list(row.find_all(["td", "th"])) for row in table.find_all("tr") if not _is_left_out(row)
+    ]
     rows = [row for row in rows if row]
     has_header = bool(rows) and all(cell.name == "th" for cell in rows[0])
     separator = "\n\n"

@@ -1,42 +1,64 @@
-"""PDF to blocks: lines with their places on the page, joined again to paragraphs.
+"""PDF to blocks. This module opens the file and judges what came out.
 
-A PDF holds glyphs at positions, no paragraphs. pypdf gives the text of each line with its matrix;
-`rag.readers.pdf_layout` joins lines. This module opens the file and judges what came out.
+A PDF holds glyphs at places, no paragraphs: `pdf_lines` gets the lines of a page from pypdf,
+`running_lines` takes out what every page repeats, `pdf_layout` joins lines to paragraphs.
 """
 
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Iterator
 
 from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
-from rag.readers.blocks import Block, DocumentError, Source, clean
-from rag.readers.pdf_layout import Line, page_blocks, without_repeated_lines
+from rag.readers.blocks import Block, DocumentError, Source
+from rag.readers.pdf_layout import layout
+from rag.readers.pdf_lines import Line, page_lines
+from rag.readers.running_lines import without_running_lines
 
-_JUNK_SHARE = 0.05
+_JUNK_SHARE = 0.05  # of the characters; above it the person is warned
+_HARDLY_ANY_TEXT = 20  # characters beside a picture: a stamp on a scan
+_TAIL = 64 * 1024  # bytes in which the end of a complete file is marked
+_PARSER_ERRORS = (
+    PyPdfError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)  # what pypdf raises on broken files
 
 
 def read_pdf(source: Source) -> Iterator[Block]:
-    """The paragraphs of each page.
+    """The paragraphs of all pages.
 
     Raises:
-        DocumentError: "damaged", "encrypted", "no_pages", "too_many_pages" or "scanned".
+        DocumentError: "damaged", "encrypted", "no_pages", "too_many_pages", "scanned", "no_text".
     """
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages = _open(source)
-    lines = []
+    lines: list[list[Line]] = []
+    junk = unread = 0
     for number, page in enumerate(pages, 1):
-        lines.append(_lines(page))
+        try:
+            found, found_junk = page_lines(page)
+        except _PARSER_ERRORS:
+            found, found_junk = [], 0
+            unread += 1
+        lines.append(found)
+        junk += found_junk
         source.progress("Reading pages", number, len(pages))
-    _judge(lines, source)
-    for number, page_lines in enumerate(without_repeated_lines(lines), 1):
-        yield from page_blocks(page_lines, number)
+    _judge(pages, lines, junk, unread, source)
+    yield from layout(without_running_lines(lines))
 
 
 def _open(source: Source) -> list[PageObject]:
+    tail = source.data.rstrip(b"\0\r\n ")[-_TAIL:]
+    if b"startxref" not in tail and b"%%EOF" not in tail:
+        raise _damaged()
     try:
         reader = PdfReader(io.BytesIO(source.data))
         if reader.is_encrypted and not reader.decrypt(""):
@@ -49,80 +71,65 @@ def _open(source: Source) -> list[PageObject]:
                 "Split it and add the parts.",
             )
         pages = list(reader.pages)
-    except DependencyError as error:
+    except DependencyError as error:  # a cipher that needs another library
         raise _encrypted() from error
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise DocumentError(
-            "damaged",
-            "This PDF is damaged or incomplete and could not be opened. Download or export it "
-            "again.",
-        ) from error
+    except _PARSER_ERRORS as error:
+        raise _damaged() from error
     if not pages:
         raise DocumentError("no_pages", "This PDF has no pages. Export it again.")
     return pages
 
 
-def _encrypted() -> DocumentError:
+def _damaged() -> DocumentError:
     return DocumentError(
-        "encrypted",
-        "This PDF is encrypted. Open it with its password and save or print it to a PDF without "
-        "one.",
+        "damaged",
+        "This PDF is damaged or incomplete and could not be read. Download or export it again.",
     )
 
 
-def _lines(page: PageObject) -> list[Line]:
-    """The lines of a page in the order of its content."""
-    lines: list[Line] = []
-    parts: list[str] = []
-    place: tuple[float, float, float] | None = None
-
-    def visit(text: str, cm: list[float], tm: list[float], font: object, size: float) -> None:
-        nonlocal place
-        for index, piece in enumerate(text.split("\n")):
-            if index:
-                end_line()
-            if piece:
-                if place is None or not "".join(parts).strip():
-                    x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
-                    y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
-                    scale = abs(tm[3] * cm[3]) or abs(tm[1] * cm[2]) or 1.0
-                    place = (x, y, size * scale)
-                parts.append(piece)
-
-    def end_line() -> None:
-        nonlocal place
-        text = clean("".join(parts)).strip()
-        if text and place is not None:
-            lines.append(Line(text, *place))
-        parts.clear()
-        place = None
-
-    page.extract_text(visitor_text=visit)
-    end_line()
-    return lines
+def _encrypted() -> DocumentError:
+    return DocumentError(
+        "encrypted",
+        "This PDF is encrypted. Open it with its password, print it to a new PDF without one, and "
+        "add that.",
+    )
 
 
-def _judge(pages: list[list[Line]], source: Source) -> None:
-    """Refuse a PDF without text; warn of pages without text and of junk in place of text."""
-    empty = sum(not lines for lines in pages)
-    if empty == len(pages):
-        raise DocumentError(
-            "scanned",
-            "No text was found in this PDF: its pages are pictures, such as scans. Run text "
-            "recognition (OCR) on it and add the result.",
-        )
-    text = "".join(line.text for lines in pages for line in lines)
-    if empty:
-        source.warn(f"{empty} of {len(pages)} pages hold no text; they may be scans.")
-    junk = text.count("\ufffd") + sum(len(part) for part in _cid_codes(text))
-    if junk > _JUNK_SHARE * len(text):
+def _judge(
+    pages: list[PageObject], lines: list[list[Line]], junk: int, unread: int, source: Source
+) -> None:
+    """Refuse a PDF without text; warn of what could not be read."""
+    if unread == len(pages):
+        raise _damaged()
+    lengths = [sum(len(line.text) for line in page) for page in lines]
+    short = [page for page, n in zip(pages, lengths, strict=True) if n < _HARDLY_ANY_TEXT]
+    pictures = sum(map(_has_picture, short))
+    if not any(lengths):
+        if pictures:
+            raise DocumentError(
+                "scanned",
+                "This PDF holds no text: its pages are pictures, such as scans. Run text "
+                "recognition (OCR) on it and add the result.",
+            )
+        raise DocumentError("no_text", "This PDF holds no text. Check that it is the right file.")
+    if unread:
+        source.warn(f"{unread} of {len(pages)} pages are damaged and were left out.")
+    if pictures:
         source.warn(
-            f"About {100 * junk // len(text)} % of the characters could not be recognised, since "
-            "this PDF does not say what its glyphs stand for. Answers from it may be wrong."
+            f"{pictures} of {len(pages)} pages are pictures with hardly any text, such as scans; "
+            "what they show cannot be found. Run text recognition (OCR) on them."
+        )
+    if junk > _JUNK_SHARE * sum(lengths):
+        source.warn(
+            f"{min(100, round(100 * junk / sum(lengths)))} % of the characters could not be "
+            "recognised, since this PDF does not say what its glyphs stand for. What is found in "
+            "it may be wrong. Try another copy, or text recognition (OCR)."
         )
 
 
-def _cid_codes(text: str) -> list[str]:
-    import re
-
-    return re.findall(r"\(cid:\d+\)", text)
+def _has_picture(page: PageObject) -> bool:
+    try:
+        objects = page["/Resources"]["/XObject"]  # type: ignore[index]
+        return any(objects[name]["/Subtype"] == "/Image" for name in objects)
+    except _PARSER_ERRORS:
+        return False

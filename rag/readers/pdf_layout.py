@@ -1,95 +1,171 @@
-"""Lines at places on a page, joined to paragraphs. Knows nothing of PDF files."""
+"""Lines at places on pages, joined to paragraphs and headings. Knows nothing of PDF files.
+
+A paragraph goes on while lines keep their size and distance and are filled: where the next word
+would have fitted, the line was ended on purpose. Larger letters than the text's are headings.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from itertools import chain, pairwise
+from math import inf
+from statistics import median, quantiles
 
 from rag.readers.blocks import Block
+from rag.readers.pdf_lines import Line, width
 
-_CJK = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f"
-_CJK_END = re.compile(f"[{_CJK}]$")
-_CJK_START = re.compile(f"^[{_CJK}]")
-_DIGITS = re.compile(r"\d+")
-_EDGE_LINES = 3  # how many lines at the top and bottom of a page may be a header or footer
+_CHINESE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
+_CHINESE_JOINT = re.compile(f"(?<=[{_CHINESE}])\n(?=[{_CHINESE}])")
+_HYPHENATED = re.compile(r"(\w+)([-\u2010\xad])\n([^\W\d_]+)")
+_WORD = re.compile(r"\w+(?:[-\u2010]\w+)*")
+_LIST_MARKER = re.compile(
+    r"[•●▪◦‣■□◆◇○➢] ?|[-–*] |\(?\d{1,2}[.)] |\(?[a-z]\) |[（(]?[一二三四五六七八九十]{1,3}[）)、]"
+)
+_FINISHED = re.compile(r"[.。!！?？:：;；…”\"』」)）]$")
+_CONTINUATION = re.compile(f"[a-z{_CHINESE}]")
+_LONGEST_HEADING = 200  # characters
+_HEADING_SIZE = 1.15  # times the size of the text
+_MOST_LEVELS = 4
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of text; x and y in points from the lower left, size of its letters in points."""
-
-    text: str
-    x: float
-    y: float
-    size: float
+class _Paragraph:
+    separator: str  # what stands before it
+    lines: tuple[Line, ...]
 
 
-def without_repeated_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
-    """The pages without the running headers and footers that most of them repeat.
-
-    A repeated line is kept where it first occurs, so no text is lost; bare page numbers go.
-    """
-    if len(pages) < 3:
-        return list(pages)
-    counts = Counter(key for page in pages for key in {_key(line) for line in _edges(page)})
-    repeated = {key for key, count in counts.items() if count > len(pages) / 2}
-    shown: set[str] = set()
-    kept_pages = []
-    for page in pages:
-        edges = set(map(id, _edges(page)))
-        kept = []
-        for line in page:
-            key = _key(line)
-            if id(line) in edges and key in repeated:
-                if key in shown or not re.search(r"[^\W\d_]", key):
-                    continue
-                shown.add(key)
-            kept.append(line)
-        kept_pages.append(kept)
-    return kept_pages
+def layout(pages: Sequence[list[Line]]) -> Iterator[Block]:
+    """The blocks of all pages in order; pages are numbered from 1, and empty ones give none."""
+    levels = _heading_levels(list(chain.from_iterable(pages)))
+    known = {word.lower() for page in pages for line in page for word in _WORD.findall(line.text)}
+    last: Line | None = None
+    for number, page in enumerate(pages, 1):
+        for paragraph in _paragraphs(page, last):
+            text = _joined([line.text for line in paragraph.lines], known)
+            level = levels.get(_rounded(paragraph.lines[0].size), 0)
+            is_heading = len(text) <= _LONGEST_HEADING and sum(map(str.isalpha, text)) >= 2
+            separator = "\n\n" if level and is_heading else paragraph.separator
+            yield Block(text, level * is_heading, page=number, separator=separator)
+            last = paragraph.lines[-1]
 
 
-def _edges(page: list[Line]) -> list[Line]:
-    by_height = sorted(page, key=lambda line: -line.y)
-    return by_height[:_EDGE_LINES] + by_height[-_EDGE_LINES:]
-
-
-def _key(line: Line) -> str:
-    """The line with its numbers blanked, since page numbers change."""
-    return _DIGITS.sub("", " ".join(line.text.split()))
-
-
-def page_blocks(lines: list[Line], page: int) -> Iterator[Block]:
-    """Paragraphs: lines go on as long as the letters keep their size and the gap its height."""
-    gaps = [a.y - b.y for a, b in zip(lines, lines[1:], strict=False) if 0 < a.y - b.y < 5 * a.size]
-    usual = median(gaps) if gaps else 0.0
-    paragraph = ""
-    previous: Line | None = None
+def _heading_levels(lines: list[Line]) -> dict[float, int]:
+    """Size of letters to level of heading; the text's size is the one with most characters."""
+    characters: Counter[float] = Counter()
     for line in lines:
-        if previous is not None and _continues(previous, line, usual):
-            paragraph = join(paragraph, line.text)
-        else:
-            if paragraph:
-                yield Block(paragraph, page=page)
-            paragraph = line.text
-        previous = line
-    if paragraph:
-        yield Block(paragraph, page=page)
+        characters[_rounded(line.size)] += len(line.text)
+    if not characters:
+        return {}
+    usual = characters.most_common(1)[0][0]
+    larger = sorted((size for size in characters if size > _HEADING_SIZE * usual), reverse=True)
+    return {size: min(level, _MOST_LEVELS) for level, size in enumerate(larger, 1)}
 
 
-def _continues(previous: Line, line: Line, usual: float) -> bool:
-    gap = previous.y - line.y
-    same_size = abs(previous.size - line.size) < 0.1 * max(previous.size, line.size)
-    return same_size and 0 <= gap <= 1.25 * usual + 0.5
+def _rounded(size: float) -> float:
+    return round(2 * size) / 2
 
 
-def join(text: str, following: str) -> str:
-    """Two lines as one text: no space between Chinese, a hyphen at the end taken out."""
-    if _CJK_END.search(text) and _CJK_START.search(following):
-        return text + following
-    if re.search(r"[^\W\d_]-$", text) and following[:1].islower():
-        return text[:-1] + following
-    return f"{text} {following}"
+def _paragraphs(page: list[Line], last: Line | None) -> Iterator[_Paragraph]:
+    """The paragraphs of a page; `last` is the line before it, from which the first may go on."""
+    margins = _margins(page)
+    for run in _runs(page):
+        elsewhere = last is not None and (run[0] is page[0] or run[0].y > last.y)
+        separator = _bridge(last, run[0]) if last and elsewhere else "\n\n"
+        margin = margins[_neighbourhood(run[0])]
+        if len(run) > 1:
+            margin = min(margin, _right_neighbour(run, page))
+        start = 0
+        for index, (line, following) in enumerate(pairwise(run), 1):
+            if not _goes_on(line, following, margin):
+                yield _Paragraph(separator, tuple(run[start:index]))
+                start, separator = index, "\n"
+        yield _Paragraph(separator, tuple(run[start:]))
+        last = run[-1]
+
+
+def _runs(page: list[Line]) -> Iterator[list[Line]]:
+    """Lines that follow one another downwards, in one style and at about the usual distance."""
+    gaps = [a.y - b.y for a, b in pairwise(page) if 0.5 * a.size < a.y - b.y < 4 * a.size]
+    usual = median(gaps) if gaps else 0.0
+    run: list[Line] = []
+    for line in page:
+        if run:
+            gap = run[-1].y - line.y
+            close = -0.5 * line.size <= gap <= max(1.3 * usual, 0.5 * line.size)
+            if not (close and _same_style(run[-1], line)):
+                yield run
+                run = []
+        run.append(line)
+    if run:
+        yield run
+
+
+def _same_style(a: Line, b: Line) -> bool:
+    return a.bold == b.bold and abs(a.size - b.size) <= 0.15 * max(a.size, b.size)
+
+
+def _bridge(last: Line, first: Line) -> str:
+    """What stands between the end of a column or page and the next: a sentence may go on."""
+    if (
+        not _same_style(last, first)
+        or _FINISHED.search(last.text)
+        or _LIST_MARKER.match(first.text)
+        or not _CONTINUATION.match(first.text)
+    ):
+        return "\n\n"
+    return "" if _CHINESE_JOINT.search(f"{last.text}\n{first.text}") else " "
+
+
+def _margins(page: list[Line]) -> dict[tuple[float, int], float]:
+    """How far lines reach that are of the same size and start in the same part of the page.
+
+    The few that reach further, such as a title over two columns, do not count.
+    """
+    rights: dict[tuple[float, int], list[float]] = defaultdict(list)
+    for line in page:
+        rights[_neighbourhood(line)].append(line.right)
+    return {
+        key: quantiles(values, n=5)[-1] if len(values) > 3 else max(values)
+        for key, values in rights.items()
+    }
+
+
+def _neighbourhood(line: Line) -> tuple[float, int]:
+    return round(line.size), int(line.x // 100)
+
+
+def _right_neighbour(run: list[Line], page: list[Line]) -> float:
+    """Where the next column begins to the right of a run, if there is one."""
+    top, bottom = run[0].y + run[0].size, run[-1].y - run[-1].size
+    middle = median(line.right for line in run)
+    return min((a.x for a in page if bottom <= a.y <= top and a.x > middle), default=inf)
+
+
+def _goes_on(line: Line, following: Line, margin: float) -> bool:
+    """Whether a paragraph goes on: the first word of the next line would not have fitted."""
+    if line.y - following.y < 0.5 * line.size or _LIST_MARKER.match(following.text):
+        return False
+    word = following.text.split(maxsplit=1)[0]
+    word = word[:1] if word[0] >= "\u2e80" else word
+    missing = margin - line.right - width(word) * line.size
+    return missing < 0.12 * (margin - line.x)
+
+
+def _joined(lines: list[str], known: set[str]) -> str:
+    """Lines as one text: no space between Chinese, words that a hyphen parted whole again."""
+
+    def whole(match: re.Match[str]) -> str:
+        """Without the hyphen, unless the word is only known with it, as "well-known"."""
+        before, hyphen, after = match.groups()
+        with_hyphen = f"{before}-{after}"
+        if not after[0].islower() and hyphen != "\xad":
+            return f"{before}{hyphen}{after}"
+        if with_hyphen.lower() in known and (before + after).lower() not in known:
+            return with_hyphen
+        return before + after
+
+    text = _HYPHENATED.sub(whole, "\n".join(lines))
+    return _CHINESE_JOINT.sub("", text).replace("\n", " ")

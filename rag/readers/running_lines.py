@@ -1,0 +1,82 @@
+"""Headers, footers and page numbers: lines that most pages of a document repeat.
+
+They are kept where they first occur, so that no text is lost, and dropped from the other pages,
+where they would drown the text. Bare page numbers go everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rag.readers.pdf_lines import Line
+
+_EDGE_LINES = 3  # at the top and at the bottom of a page
+_FEWEST_PAGES = 3
+_NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
+_PAGE_NUMBER = re.compile(
+    r"[\s\-–—.|·]*(page|p\.|第)?\s*\d{1,5}\s*(页|頁)?[\s,，]*((of|/|共)\s*\d{1,5}\s*(页|頁)?)?[\s\-–—.|·]*",
+    re.IGNORECASE,
+)
+
+
+def is_page_number(text: str) -> bool:
+    """Whether a line says nothing but which page this is: "- 3 -", "Page 3 of 9", "第3页"."""
+    return bool(_PAGE_NUMBER.fullmatch(text))
+
+
+def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
+    """The pages with their running lines kept once.
+
+    A line runs if more than half of the pages, or all the left or all the right pages, have it
+    at the same height near their edge, with a number in it that counts the pages or none. A page
+    that would be left empty stays as it is.
+    """
+    if len(pages) < _FEWEST_PAGES:
+        return list(pages)
+    running = _running(pages)
+    shown: set[str] = set()
+    result = []
+    for number, page in enumerate(pages, 1):
+        edges = {id(line) for line in _edges(page)}
+        kept = []
+        for line in page:
+            keys = running.intersection(_keys(line, number)) if id(line) in edges else None
+            if keys:
+                if is_page_number(line.text) or not shown.isdisjoint(keys):
+                    continue
+                shown |= keys
+            kept.append(line)
+        result.append(kept or page)
+    return result
+
+
+def _running(pages: Sequence[list[Line]]) -> set[str]:
+    counts: list[Counter[str]] = [Counter(), Counter()]  # even pages, odd pages
+    for number, page in enumerate(pages, 1):
+        counts[number % 2].update({key for line in _edges(page) for key in _keys(line, number)})
+    both = counts[0] + counts[1]
+    running = {key for key, count in both.items() if count > len(pages) / 2}
+    for parity, of_parity in enumerate(counts):
+        total = len(pages[1 - parity :: 2])
+        if total >= _FEWEST_PAGES:
+            running |= {key for key, count in of_parity.items() if count == total}
+    return running
+
+
+def _edges(page: list[Line]) -> list[Line]:
+    by_height = sorted(page, key=lambda line: -line.y)
+    return by_height[:_EDGE_LINES] + by_height[_EDGE_LINES:][-_EDGE_LINES:]
+
+
+def _keys(line: Line, page: int) -> Iterator[str]:
+    """The line and its height, with its first or last number as its distance from the page's."""
+    text = " ".join(line.text.split())
+    place = f"@{line.y:.0f}"
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
+        yield text + place
+    for match in numbers[:1] + numbers[1:][-1:]:
+        distance = int(match[0]) - page
+        yield f"{text[: match.start()]}#{distance:+d}{text[match.end() :]}{place}"
