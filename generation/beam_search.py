@@ -118,7 +118,8 @@ class _Search:
         """
         k = self._config.num_beams
         extensions = self._best_extensions(logits)
-        live, pruned = [], []
+        live: list[tuple[int, BeamHypothesis]] = []
+        pruned: list[BeamHypothesis] = []
         for order, extension in enumerate(extensions):
             hypothesis = self._extend(extension)
             if hypothesis.finished:
@@ -141,12 +142,8 @@ class _Search:
         There are enough of them that k unfinished ones remain if the others all end their text.
         """
         model = sampling.logits_to_logprobs(logits)  # (k, V)
-        scores = model
-        if self._config.repetition_penalty != 1.0:
-            seen = [self._ids + list(h.token_ids) for h in self._live]
-            scores = sampling.apply_repetition_penalty(
-                model, torch.tensor(seen, device=model.device), self._config.repetition_penalty
-            )
+        texts = [self._ids + list(h.token_ids) for h in self._live]
+        scores = sampling.adjust(model, texts, len(self._ids), self._config, self._lm.end_ids)
         totals = scores + torch.tensor(
             [[h.logprob] for h in self._live], device=model.device
         )  # (k, V)

@@ -67,16 +67,13 @@ class Chooser:
         )
 
     def _sampler_logits(self, logits: Tensor) -> Tensor:
-        config = self._config
-        if config.repetition_penalty != 1.0:
-            seen = torch.tensor([self._ids], device=logits.device)  # (1, T)
-            logits = sampling.apply_repetition_penalty(logits, seen, config.repetition_penalty)
-        if config.temperature == 0:
+        """What the choice is made from: `(1, V)` to `(1, V)`, impossible tokens at -inf."""
+        logits = sampling.adjust(
+            logits, [self._ids], self._prompt_length, self._config, self._lm.end_ids
+        )
+        if self._config.temperature == 0:
             return sampling.greedy(logits)
-        logits = sampling.apply_temperature(logits, config.temperature)
-        logits = sampling.top_k_filter(logits, config.top_k)
-        logits = sampling.top_p_filter(logits, config.top_p)
-        return sampling.min_p_filter(logits, config.min_p)
+        return sampling.warp(logits, self._config)
 
     def _candidates(self, model: Tensor, sampler: Tensor, chosen: int) -> tuple[Candidate, ...]:
         top = model.topk(min(self._config.num_candidates, len(model)))

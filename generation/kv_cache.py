@@ -27,6 +27,8 @@ class PreallocatedLayer(CacheLayerMixin):
 
     is_sliding = False
     is_croppable = True
+    keys: Tensor  # type: ignore[assignment]  # None until is_initialized
+    values: Tensor  # type: ignore[assignment]
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
@@ -111,10 +113,10 @@ class KVCache(Cache):
     first forward pass, on the device and in the dtype of the model's own keys.
     """
 
-    layers: list[PreallocatedLayer]
+    layers: list[PreallocatedLayer]  # type: ignore[assignment]  # the base allows other kinds
 
     def __init__(self, layers: list[PreallocatedLayer]) -> None:
-        super().__init__(layers=layers)
+        super().__init__(layers=list(layers))
 
     @classmethod
     def for_config(cls, config: PreTrainedConfig, capacity: int) -> KVCache:
@@ -148,7 +150,8 @@ class KVCache(Cache):
 
     def reorder(self, rows: Tensor) -> None:
         """Select batch rows (with repeats): beams `(k,)` after pruning, or one row made k."""
-        self.reorder_cache(rows)
+        for layer in self.layers:
+            layer.reorder_cache(rows)
 
 
 def _empty_like(states: Tensor, capacity: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import pytest
 import torch
@@ -10,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from transformers import (
+    MinNewTokensLengthLogitsProcessor,
     MinPLogitsWarper,
+    NoRepeatNGramLogitsProcessor,
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
     TopPLogitsWarper,
+    TypicalLogitsWarper,
 )
 
 from generation import sampling
-from generation.config import GenerationConfig
 from generation.chooser import Chooser
+from generation.config import GenerationConfig
 from tests.tiny import tiny_lm
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -3.0]])
@@ -73,9 +77,64 @@ def test_filters_equal_those_of_transformers(p):
     assert torch.equal(sampling.min_p_filter(logits, p), MinPLogitsWarper(p)(ids, logits))
     penalised = sampling.apply_repetition_penalty(logits, ids, 1.7)
     assert torch.equal(penalised, RepetitionPenaltyLogitsProcessor(1.7)(ids, logits))
+    assert torch.equal(sampling.typical_filter(logits, p), TypicalLogitsWarper(p)(ids, logits))
     ours = sampling.apply_temperature(logits, 0.6).softmax(-1)
     theirs = TemperatureLogitsWarper(0.6)(ids, logits).softmax(-1)
     torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 25])
+def test_repeated_ngrams_are_banned_as_in_transformers(n):
+    generator = torch.Generator().manual_seed(3)
+    ids = torch.randint(0, 4, (3, 24), generator=generator)
+    logits = torch.randn(3, 10, generator=generator)
+    theirs = NoRepeatNGramLogitsProcessor(n)(ids, logits)
+    assert torch.equal(sampling.ban_repeated_ngrams(logits, ids, n), theirs)
+
+
+@pytest.mark.parametrize("generated", [0, 2, 3])
+def test_no_end_token_before_the_least_length_as_in_transformers(generated):
+    ids = [[5] * (4 + generated)]
+    theirs = MinNewTokensLengthLogitsProcessor(4, 3, [1, 2])(torch.tensor(ids), LOGITS)
+    config = GenerationConfig(min_new_tokens=3)
+    assert torch.equal(sampling.adjust(LOGITS, ids, 4, config, {1, 2}), theirs)
+
+
+def test_presence_and_frequency_penalties_count_the_generated_tokens_only():
+    config = GenerationConfig(presence_penalty=0.5, frequency_penalty=0.25)
+    ours = sampling.adjust(LOGITS, [[3, 3, 3, 0, 1, 1]], 3, config, set())
+    expected = LOGITS - torch.tensor([[0.75, 1.0, 0, 0, 0, 0]])
+    torch.testing.assert_close(ours, expected)
+
+
+def test_a_bias_moves_the_token_it_names():
+    config = GenerationConfig(logit_bias={1: 5.0, 0: -100})
+    ours = sampling.adjust(LOGITS, [[0]], 1, config, set())
+    torch.testing.assert_close(ours, LOGITS + torch.tensor([[-100.0, 5.0, 0, 0, 0, 0]]))
+    with pytest.raises(ValueError, match="logit_bias"):
+        sampling.adjust(LOGITS, [[0]], 1, GenerationConfig(logit_bias={6: 1}), set())
+
+
+def test_every_option_of_the_order_is_an_option_and_they_act_in_that_order(monkeypatch):
+    names = {f.name for f in fields(GenerationConfig)}
+    assert set(sampling.ORDER) <= names
+    acted = []
+    functions = dict.fromkeys(
+        ["apply_logit_bias", "apply_repetition_penalty", "apply_presence_and_frequency_penalty",
+         "ban_repeated_ngrams", "ban_tokens", "apply_temperature", "top_k_filter", "top_p_filter",
+         "min_p_filter", "typical_filter"]
+    )  # fmt: skip
+    for name in functions:
+        original = getattr(sampling, name)
+
+        def spy(scores, *args, name=name, original=original):
+            acted.append(name)
+            return original(scores, *args)
+
+        monkeypatch.setattr(sampling, name, spy)
+    config = GenerationConfig(temperature=0.5, repetition_penalty=1.1, min_new_tokens=2)
+    sampling.warp(sampling.adjust(LOGITS, [[0]], 1, config, {1}), config)
+    assert acted == list(functions)
 
 
 @given(rows)
@@ -84,7 +143,9 @@ def test_neutral_settings_change_nothing(logits):
     assert torch.equal(sampling.top_k_filter(logits, 0), logits)
     assert torch.equal(sampling.top_p_filter(logits, 1.0), logits)
     assert torch.equal(sampling.min_p_filter(logits, 0.0), logits)
+    assert torch.equal(sampling.typical_filter(logits, 1.0), logits)
     assert torch.equal(sampling.apply_temperature(logits, 1.0), logits)
+    assert sampling.adjust(logits, [[0, 0]], 1, GenerationConfig(), {0}) is logits
     assert torch.equal(sampling.apply_repetition_penalty(logits, ids, 1.0), logits)
 
 
@@ -105,13 +166,22 @@ SAMPLERS = {
     "top-k 3": dict(temperature=1.0, top_k=3),
     "top-p 0.8": dict(temperature=1.0, top_p=0.8),
     "min-p 0.2": dict(temperature=1.0, min_p=0.2),
+    "typical 0.6": dict(temperature=1.0, typical_p=0.6),
     "all of them": dict(temperature=1.5, top_k=5, top_p=0.9, min_p=0.05),
     "repetition penalty 1.5": dict(temperature=1.0, repetition_penalty=1.5),
 }
 
 
 def exact_distribution(
-    logits, seen, *, temperature, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0
+    logits,
+    seen,
+    *,
+    temperature,
+    top_k=0,
+    top_p=1.0,
+    min_p=0.0,
+    typical_p=1.0,
+    repetition_penalty=1.0,
 ):
     """The definition, one token at a time, in plain Python and double precision."""
     scores = {
@@ -135,7 +205,15 @@ def exact_distribution(
         mass += p
     probs = normalised(nucleus)
     best = max(probs.values())
-    return normalised({i: p for i, p in probs.items() if p >= min_p * best})
+    probs = normalised({i: p for i, p in probs.items() if p >= min_p * best})
+    entropy = -sum(p * math.log(p) for p in probs.values())
+    typical, mass = {}, 0.0
+    for i, p in sorted(probs.items(), key=lambda x: abs(-math.log(x[1]) - entropy)):
+        if typical and mass >= typical_p:
+            break
+        typical[i] = p
+        mass += p
+    return normalised(typical)
 
 
 @pytest.mark.parametrize("options", SAMPLERS.values(), ids=SAMPLERS.keys())
