@@ -55,7 +55,7 @@ class Chooser:
         return Step(
             position=position,
             token_id=token_id,
-            text=self._lm.token_text(token_id),
+            text=self._lm.decode([token_id]),
             logprob=float(model[token_id]),
             sampler_logprob=float(sampler[token_id]),
             rank=int((model > model[token_id]).sum()) + 1,
@@ -83,7 +83,7 @@ class Chooser:
         columns = zip(
             token_ids, model[token_ids].tolist(), sampler[token_ids].tolist(), strict=True
         )
-        return tuple(Candidate(i, self._lm.token_text(i), m, s) for i, m, s in columns)
+        return tuple(Candidate(i, self._lm.decode([i]), m, s) for i, m, s in columns)
 
     def _finish_reason(self, token_id: int) -> FinishReason | None:
         if token_id in self._lm.end_ids:

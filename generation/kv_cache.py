@@ -27,8 +27,8 @@ class PreallocatedLayer(CacheLayerMixin):
 
     is_sliding = False
     is_croppable = True
-    keys: Tensor  # type: ignore[assignment]  # None until is_initialized
-    values: Tensor  # type: ignore[assignment]
+    keys: Tensor  # None until is_initialized
+    values: Tensor
 
     def __init__(self, capacity: int) -> None:
         super().__init__()

@@ -74,7 +74,7 @@ def score(
             entropies.tolist(),
             strict=True,
         )
-        scores += [TokenScore(i, lm.token_text(i), lp, r, h) for i, lp, r, h in columns]
+        scores += [TokenScore(i, lm.decode([i]), lp, r, h) for i, lp, r, h in columns]
     return scores
 
 
