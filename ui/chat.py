@@ -61,7 +61,7 @@ class _ChatPage:
     def _build_composer(self) -> None:
         words = self._shell.words
         empty = meter(None, self._parts.model.context_length, "en")
-        with gr.Column(elem_id="composer", min_width=0):
+        with gr.Column(elem_id="composer", min_width=0, scale=0):
             self._banner = gr.HTML(
                 elem_id="banner", apply_default_css=False, js_on_load=acts("cancel_edit")
             )

@@ -32,6 +32,11 @@ def t(language: str, key: str, **values: object) -> str:
     return text.format(**values) if values else text
 
 
+def known(key: str) -> bool:
+    """Whether there is a text for `key`; for keys made from codes of other parts."""
+    return key in strings("en")
+
+
 def h(language: str, key: str, **values: object) -> str:
     """The text for `key`, escaped for HTML with everything filled into it."""
     return escape(t(language, key, **values))

@@ -101,6 +101,7 @@ _CONSTANTS = {
     "button_large_text_weight": "500",
     "block_shadow": "none",
     "block_border_width": "0px",
+    "input_border_width": "1px",
     "input_shadow": "none",
     "input_shadow_focus": "none",
     "checkbox_shadow": "none",

@@ -3,6 +3,7 @@
 () => {
   const root = document.documentElement;
   const find = (selector) => document.querySelector(selector);
+  const shell = () => find("#app") ?? root; // what is open is written on it, for the style sheets
 
   // Light and dark: the system's choice until the person makes one.
   const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -19,25 +20,28 @@
   // One sheet (rail, side) or panel (retrieval, decoding, documents) is open at a time.
   let opener = null;
   const open = (kind, name, from) => {
-    const same = document.body.dataset[kind] === name;
-    delete document.body.dataset.sheet;
-    delete document.body.dataset.panel;
+    const same = shell().dataset[kind] === name;
+    delete shell().dataset.sheet;
+    delete shell().dataset.panel;
     if (name && !same) {
-      document.body.dataset[kind] = name;
+      shell().dataset[kind] = name;
       opener = from;
-      if (kind === "panel") find(`#panel-${name} :is(input, textarea, button)`)?.focus();
+      if (kind === "panel") {
+        find(`#panel-${name} :is(input, textarea, button)`)?.focus({ preventScroll: true });
+        find(`#panel-${name}`).scrollTop = 0;
+      }
     }
     syncExpanded();
   };
   const close = () => {
-    const wasOpen = document.body.dataset.sheet || document.body.dataset.panel;
+    const wasOpen = shell().dataset.sheet || shell().dataset.panel;
     open("panel", null);
     if (wasOpen && opener?.isConnected) opener.focus();
     return Boolean(wasOpen);
   };
   const syncExpanded = () => {
     for (const chip of document.querySelectorAll("[data-panel]:is(button)")) {
-      const expanded = String(chip.dataset.panel === document.body.dataset.panel);
+      const expanded = String(chip.dataset.panel === shell().dataset.panel);
       if (chip.getAttribute("aria-expanded") !== expanded) {
         chip.setAttribute("aria-expanded", expanded);
       }
@@ -87,7 +91,7 @@
       if (innerWidth <= 1100) open("sheet", "side", button);
       pointAtPassage();
     } else if (!on(".popover, #rail, #side") || on('#rail [data-act="open"], #new-chat')) {
-      if (document.body.dataset.sheet || document.body.dataset.panel) open("panel", null);
+      if (shell().dataset.sheet || shell().dataset.panel) open("panel", null);
     }
     if (on('[data-act="edit"]')) setTimeout(() => find("#question textarea")?.focus(), 300);
   });

@@ -1,14 +1,12 @@
 """The left rail: new chat, this session's chats, the documents, and adding files.
 
-Gradio components and the adapters behind them; reading a file is `ui.upload`'s business.
+Gradio components and pure functions for what they show.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import gradio as gr
 
@@ -17,7 +15,7 @@ from ui.i18n import Words, h
 from ui.page import QUICK, Rail, acts
 from ui.parts import Parts
 from ui.turns import Chats
-from ui.upload import FileUpdate, add_files
+from ui.upload_button import wire_upload
 
 SHOWN_DOCUMENTS = 6
 BRAND = '<div class="brand"><i></i>Glassbox</div>'
@@ -37,23 +35,7 @@ def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.
     progress = gr.HTML(elem_id="upload-progress", apply_default_css=False)
     show_all = words.add(gr.Button(elem_id="show-documents", size="md"), value="rail.show_all")
 
-    def add(paths: Sequence[str] | None, language: str) -> Iterator[Any]:
-        changed: Any = gr.skip()
-        for files in add_files(parts, paths or ()):
-            yield progress_view(files, language), gr.skip()
-            if any(f.state == "done" for f in files):
-                changed = time.time()
-        yield gr.skip(), changed
-
-    upload.upload(
-        add,
-        [upload, language],
-        [progress, documents_changed],
-        concurrency_id="upload",
-        concurrency_limit=2,
-        api_visibility="private",
-        show_progress="hidden",
-    )
+    wire_upload(upload, progress, parts, language, documents_changed)
     documents_changed.change(
         lambda lang: documents_view(parts.store.documents(), lang), language, documents, **QUICK
     )
@@ -83,18 +65,3 @@ def documents_view(documents: Sequence[StoredDocument], language: str) -> str:
         for d in list(documents)[::-1][:SHOWN_DOCUMENTS]
     )
     return f'<h3 class="label">{title}</h3><ul>{rows}</ul>'
-
-
-def progress_view(files: Sequence[FileUpdate], language: str) -> str:
-    """One line a file, with a bar while it is being read."""
-    return f'<ul aria-live="polite">{"".join(_file_line(f, language) for f in files)}</ul>'
-
-
-def _file_line(file: FileUpdate, language: str) -> str:
-    bar = ""
-    if file.state == "working":
-        share = f' value="{file.done}" max="{file.total}"' if file.total else ""
-        bar = f"<progress{share}></progress>"
-    role = ' role="alert"' if file.state == "failed" else ""
-    sentence = h(language, file.key, **file.values)
-    return f'<li class="{file.state}"{role}>{sentence}{bar}</li>'

@@ -5,21 +5,20 @@ Knows which pages exist and nothing of what they do: each has `build(shell)` (se
 
 from __future__ import annotations
 
-import importlib
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from ui import rail
+from ui import chat, compare, documents, rail
 from ui.i18n import Words, choose_language, h
 from ui.look import style_sheets, theme
 from ui.page import QUICK, Shell, acts
 from ui.parts import Parts
 
 HERE = Path(__file__).parent
-PAGES = ("chat", "compare", "documents")
+PAGES = {"chat": chat, "compare": compare, "documents": documents}
 MAX_FILE_SIZE = "50mb"
 
 
@@ -90,14 +89,6 @@ def header_view(parts: Parts, language: str) -> str:
         f"{switch('data-act=language', 'shell.language', '文/A')}"
         f"{switch('data-theme', 'shell.theme', '◐')}</div>"
     )
-
-
-def _build_page(name: str, shell: Shell) -> None:
-    try:  # until every page has landed
-        page = importlib.import_module(f"ui.{name}")
-    except ModuleNotFoundError:
-        return
-    page.build(shell)
 
 
 def _chosen_language(request: gr.Request) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 import gradio as gr
 
+from ui.i18n import h, known, t
 from ui.parts import Parts
-from ui.rail import progress_view
-from ui.upload import add_files
+from ui.upload import FileUpdate, add_files
+
+STEPS = {"Reading pages": "upload.step_pages", "embed": "upload.step_embed"}
 
 
 def wire_upload(
@@ -27,7 +29,8 @@ def wire_upload(
 
     def add(files: Sequence[dict[str, Any]] | None, lang: str) -> Iterator[Any]:
         changed: Any = gr.skip()
-        for states in add_files(parts, [file["path"] for file in files or ()]):
+        named = [(file["path"], file.get("orig_name") or "") for file in files or ()]
+        for states in add_files(parts, named):
             yield progress_view(states, lang), gr.skip()
             if any(state.state == "done" for state in states):
                 changed = time.time()
@@ -37,9 +40,38 @@ def wire_upload(
         add,
         [button, language],
         [progress, documents_changed],
-        preprocess=False,  # preprocessing would leave an empty temporary file behind for each
+        # Gradio still checks that the path is an upload of its own; preprocessing would only lose
+        # the file's name and leave an empty temporary file behind.
+        preprocess=False,
         concurrency_id="upload",
         concurrency_limit=2,
         api_visibility="private",
         show_progress="hidden",
     )
+
+
+def progress_view(files: Sequence[FileUpdate], language: str) -> str:
+    """One line a file, with a bar while it is being read."""
+    lines = "".join(_line(file, language) for file in files)
+    return f'<ul class="uploads" aria-live="polite">{lines}</ul>'
+
+
+def _line(file: FileUpdate, language: str) -> str:
+    bar = ""
+    if file.state == "working":
+        share = f' value="{file.done}" max="{file.total}"' if file.total else ""
+        bar = f"<progress{share}></progress>"
+    role = ' role="alert"' if file.state == "failed" else ""
+    sentence = h(language, file.key, **file.values, **_details(file, language))
+    return f'<li class="{file.state}"{role}>{sentence}{bar}</li>'
+
+
+def _details(file: FileUpdate, language: str) -> dict[str, str]:
+    """What `rag` says in English, in the page's language."""
+    if file.state == "failed":
+        key = f"upload.error_{file.code}"
+        if language == "en" and file.reason or not known(key):
+            return {"reason": file.reason}
+        return {"reason": t(language, key)}
+    key = STEPS.get(file.label, "")
+    return {"label": t(language, key) if key else file.label}
