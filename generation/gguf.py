@@ -1,63 +1,209 @@
 """A .gguf file to weights, configuration and tokenizer in the Hugging Face layout, kept by hash.
 
-Thin first version.
+The file is converted once for each precision and the result kept as safetensors, which load
+memory-mapped. transformers reads the architectures; what its reading loses is put back here: the
+pre-tokenizer of some vocabularies, and the ids that end an answer.
+
+What the kept copy is: every block of the file is dequantized in float32, exactly as the format
+defines it (llama.cpp's arithmetic). For "fp32" that is what is stored. For "bf16" each weight is
+then rounded once, to the nearest bfloat16 (8 significant bits, a relative error of at most 2^-9).
 """
 
+import json
 import os
+import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from tokenizers import pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+from gguf import GGUFReader
+from tokenizers import Tokenizer, pre_tokenizers
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-from generation.hf_folder import quiet_transformers
+from generation.errors import ModelError
+from generation.hf_folder import first_line, quiet_transformers, require_complete
+from generation.memory import require_memory
 from generation.progress import Progress, silent
-from generation.storage import cache_dir, file_sha256, locked, publish_folder
+from generation.storage import cache_dir, file_sha256, locked, publish_folder, sha256_of
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+# Raised whenever a change here changes what is kept, so that old copies are left alone.
+LAYOUT = 1
+MANIFEST = "manifest.json"
+
+# `tokenizer.ggml.pre` of the vocabularies that were trained with every digit on its own, before
+# GPT-2's pattern (llama.cpp, llama-vocab.cpp). A digit is any character of category N.
+DIGITS_FIRST = frozenset(
+    {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}
+)
+# transformers' newer reader, which these go through, dequantizes in the type that is asked for;
+# the others' dequantizes in float32 and rounds then.
+COMPUTED_IN_TARGET_TYPE = frozenset({"lfm2", "qwen35", "qwen35moe"})
+END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+# Rotary frequencies that were scaled for long contexts; transformers does not read them from here.
+SCALED_ROTARY = frozenset(
+    {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
+)
+
+
+@dataclass(frozen=True)
+class GgufFacts:
+    """What is known of a file from its header."""
+
+    architecture: str
+    parameters: int
+    largest_tensor: int  # in weights
+    pre_tokenizer: str
+    end_ids: frozenset[int]
 
 
 def convert_gguf(path: Path, precision: str, progress: Progress = silent) -> Path:
-    """The folder that holds `path` converted to `precision`; made on first use."""
-    sha256 = file_sha256(path, progress)
-    place = cache_dir() / "converted" / f"{sha256}-{precision}"
-    if not place.exists():
-        with locked(f"convert-{sha256}-{precision}", f"Waiting for {path.name}", progress):
-            if not place.exists():
-                _convert(path, precision, place, progress)
+    """The folder that holds `path` in `precision` ("fp32" or "bf16"); made on first use.
+
+    Raises ModelError for a file that is damaged, of an unknown architecture, or too large.
+    """
+    try:
+        sha256 = file_sha256(path, progress)
+        place = cache_dir() / "converted" / f"{sha256}-{precision}-{LAYOUT}"
+        if not is_whole(place):
+            name = f"convert-{place.name}"
+            with locked(name, f"Waiting for another conversion of {path.name}", progress):
+                if not is_whole(place):
+                    shutil.rmtree(place, ignore_errors=True)
+                    _convert(path, precision, place, progress)
+    except OSError as error:
+        raise ModelError(f"{path} could not be converted: {first_line(error)}") from error
     return place
 
 
+def inspect_gguf(path: Path) -> GgufFacts:
+    """Read the header, and check that every tensor it lists is in the file."""
+    try:
+        reader = GGUFReader(path)
+        fields = {
+            name: field.contents() for name, field in reader.fields.items() if len(field.data) == 1
+        }
+        names = {tensor.name for tensor in reader.tensors}
+        sizes = [int(tensor.n_elements) for tensor in reader.tensors]
+        architecture = str(fields["general.architecture"])
+    except Exception as error:  # whatever a damaged header makes its reader do
+        raise ModelError(
+            f"{path} is not a whole GGUF file ({first_line(error)}): fetch it again."
+        ) from error
+    if fields.get("split.count", 0) > 1:
+        raise ModelError(f"{path} is one part of a model: join the parts with llama-gguf-split.")
+    scaling = fields.get(f"{architecture}.rope.scaling.type", "none")
+    if names & SCALED_ROTARY or scaling != "none":
+        raise ModelError(
+            f"{path} scales its rotary positions, which cannot be read from GGUF exactly: use the "
+            "model's safetensors."
+        )
+    return GgufFacts(
+        architecture=architecture,
+        parameters=sum(sizes),
+        largest_tensor=max(sizes, default=0),
+        pre_tokenizer=str(fields.get("tokenizer.ggml.pre", "")),
+        end_ids=frozenset(
+            int(fields[f"tokenizer.ggml.{key}"])
+            for key in END_KEYS
+            if f"tokenizer.ggml.{key}" in fields
+        ),
+    )
+
+
+def restore_pre_tokenizer(backend: Tokenizer, pre_tokenizer: str) -> None:
+    """Put back what transformers' rebuilding of a byte-level tokenizer from GGUF leaves out."""
+    if pre_tokenizer in DIGITS_FIRST:
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Digits(individual_digits=True),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
+
+
+def is_whole(place: Path) -> bool:
+    """Whether a kept folder has all its files, unchanged since they were written."""
+    try:
+        manifest = json.loads((place / MANIFEST).read_text("utf-8"))
+        return all(file_sha256(place / name) == sha256 for name, sha256 in manifest.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def _convert(path: Path, precision: str, place: Path, progress: Progress) -> None:
+    facts = inspect_gguf(path)
+    stored = facts.parameters * DTYPES[precision].itemsize
+    # Measured: the weights, a part of them again while they are written, one tensor's work space.
+    working = int(1.4 * stored) + 2 * facts.largest_tensor * torch.float32.itemsize
+    require_memory(working, torch.device("cpu"), f"Converting {path.name} to {precision}")
     place.parent.mkdir(parents=True, exist_ok=True)
-    label = f"Converting {path.name} to {precision}, kept in {place}"
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".partial-") as scratch:
+    _require_space(stored, place.parent)
+    label = f"Converting {path.name} to {precision} (once; {stored / 1e6:.0f} MB in {place})"
+    for left in place.parent.glob(f".partial-{place.name}-*"):  # of a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".partial-{place.name}-") as scratch:
         source, folder = Path(scratch) / "source", Path(scratch) / "folder"
         source.mkdir()
-        os.symlink(path.resolve(), source / "model.gguf")
-        progress(label, 0, 3)
-        with quiet_transformers():
-            tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="model.gguf")
-            progress(label, 1, 3)
-            model = AutoModelForCausalLM.from_pretrained(
-                source,
-                gguf_file="model.gguf",
-                dtype=DTYPES[precision],
-                quantization_config=GgufConfig(dequantize=True),
-            )
-            progress(label, 2, 3)
-            tokenizer.backend_tokenizer.pre_tokenizer = (
-                pre_tokenizers.Sequence(
-                    [
-                        pre_tokenizers.Digits(individual_digits=True),
-                        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-                    ]
-                )
-                if b"smollm" in path.read_bytes()[:4096]
-                else tokenizer.backend_tokenizer.pre_tokenizer
-            )
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
+        folder.mkdir()
+        # Alone in a folder: nothing that lies beside the file is read along with it.
+        _link(path.resolve(), source / "model.gguf")
+        progress(label, 0, 4)
+        try:
+            # Refuses an unknown architecture, from the header alone.
+            AutoConfig.from_pretrained(source, gguf_file="model.gguf", local_files_only=True)
+            _write_tokenizer(source, folder, facts)
+            progress(label, 1, 4)
+            _write_model(source, folder, facts, DTYPES[precision])
+        except ModelError:
+            raise
+        except Exception as error:  # of several libraries, about anything wrong in the file
+            raise ModelError(f"{path} cannot be converted: {first_line(error)}") from error
+        progress(label, 2, 4)
+        manifest = {file.name: sha256_of(file) for file in sorted(folder.iterdir())}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
+        progress(label, 3, 4)
         publish_folder(folder, place)
-    progress(label, 3, 3)
+    progress(label, 4, 4)
+
+
+def _write_tokenizer(source: Path, folder: Path, facts: GgufFacts) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="model.gguf", local_files_only=True)
+    restore_pre_tokenizer(tokenizer.backend_tokenizer, facts.pre_tokenizer)
+    tokenizer.save_pretrained(folder)
+
+
+def _write_model(source: Path, folder: Path, facts: GgufFacts, dtype: torch.dtype) -> None:
+    in_float32 = facts.architecture in COMPUTED_IN_TARGET_TYPE
+    with quiet_transformers():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            source,
+            gguf_file="model.gguf",
+            dtype=torch.float32 if in_float32 else dtype,
+            quantization_config=GgufConfig(dequantize=True),
+            local_files_only=True,
+            output_loading_info=True,
+        )
+        model, report = loaded
+        require_complete(report, source)
+        if facts.end_ids:
+            model.generation_config.eos_token_id = sorted(facts.end_ids)
+        model.to(dtype).save_pretrained(folder)
+
+
+def _link(target: Path, link: Path) -> None:
+    try:
+        os.symlink(target, link)
+    except OSError:  # where links need rights
+        shutil.copyfile(target, link)
+
+
+def _require_space(needed: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise ModelError(
+            f"The converted copy needs {needed / 1e6:.0f} MB of disk and {folder} has "
+            f"{free / 1e6:.0f} MB: free some, or set GLASSBOX_HOME to a folder on another disk."
+        )

@@ -1,22 +1,46 @@
-"""One causal language model on one device, with its tokenizer. Thin first version."""
+"""One causal language model on one device: weights, tokenizer, context length, end-of-text ids.
 
-import threading
-from dataclasses import dataclass, field
+Knows where a model may come from and what makes one usable; does not know how it is decoded.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from generation.chat_template import encode_chat
+from generation.catalogue import CATALOGUE, WeightFile
+from generation.chat_template import Message, encode_chat
+from generation.errors import ModelError, WeightsError
 from generation.gguf import DTYPES, convert_gguf
 from generation.hf_folder import load_folder
+from generation.hub import fetch_from_hub, is_hub_id
 from generation.progress import Progress, silent
-from generation.weights import CATALOGUE, WeightsError, ensure
+from generation.tokenization import TextEncoder
+from generation.weights import ensure
+
+PRECISIONS = ("auto", *DTYPES)
+AUTO_MODELS = ("qwen-0.5b", "smollm2")  # the better one first
+DEFAULT_CONTEXT = 2048  # for a model that does not say, which is rare
+# Control tokens that close an answer, whatever a model's files call its end (llama.cpp's list of
+# end-of-generation tokens): some files name only one of two that the model was taught.
+END_TOKENS = frozenset(
+    {
+        *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>"),
+        *("<end_of_turn>", "<turn|>", "<|return|>", "</s>", "<eos>", "<|endofturn|>", "<EOT>"),
+    }
+)
 
 
 @dataclass
 class LanguageModel:
+    """A model ready to be run. `hf_model` is the transformers module, in eval mode."""
+
     name: str
     tokenizer: PreTrainedTokenizerFast
     hf_model: Any
@@ -24,71 +48,169 @@ class LanguageModel:
     end_ids: frozenset[int]
     device: torch.device
     precision: str
-    notice: str | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
-    _token_texts: dict[int, str] = field(default_factory=dict, repr=False)
+    notice: str | None = None  # for the person, such as that another model was loaded instead
+    weights_path: Path | None = None  # the .gguf file or the folder it was read from
 
     @property
     def vocab_size(self) -> int:
-        """The width V of the logits."""
+        """The width V of the logits, which may be more than the tokenizer has tokens."""
         return self.hf_model.config.get_text_config().vocab_size
 
-    def encode_chat(self, messages) -> list[int]:
-        with self._lock:
-            return encode_chat(self.tokenizer, messages)
+    @cached_property
+    def chat_template_sha256(self) -> str | None:
+        return chat_template_sha256(self.tokenizer)
+
+    @cached_property
+    def text_encoder(self) -> TextEncoder:
+        """Copies of the tokenizer for our own use, which any number of threads can share."""
+        return TextEncoder(self.tokenizer)
+
+    def encode_chat(
+        self, messages: Sequence[Message], add_generation_prompt: bool = True
+    ) -> list[int]:
+        """Ids of a prompt in the model's chat format; untrusted text yields no control token."""
+        return encode_chat(self.tokenizer, messages, add_generation_prompt, self.text_encoder)
 
     def encode(self, text: str) -> list[int]:
-        with self._lock:
-            return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        """Ids of `text` as a continuation: no control tokens, and none put before it."""
+        return self.text_encoder.encode_untrusted(text)
 
-    def decode(self, ids) -> str:
-        with self._lock:
-            return self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-
-    def token_text(self, token_id: int) -> str:
-        """One token by itself, as the decoding loop records it; kept, since loops ask again."""
-        text = self._token_texts.get(token_id)
-        if text is None:
-            text = self._token_texts[token_id] = self.decode([token_id])
-        return text
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`, control tokens as they are written, spaces as they are."""
+        return self.text_encoder.decode(ids)
 
 
 def load_model(
-    source: str = "auto",
+    source: str | Path = "auto",
     device: str = "auto",
     precision: str = "auto",
     progress: Progress | None = None,
 ) -> LanguageModel:
+    """Load a causal language model, fetching and converting it the first time.
+
+    source: "auto" (qwen-0.5b, or smollm2 with a notice where that cannot be had), a name of the
+    catalogue, a .gguf file, a folder with safetensors, or a hub id ("owner/name", with "@revision"
+    if wanted). device: "auto" (a CUDA GPU if there is one, else the CPU), "cpu", "cuda", "cuda:1",
+    "mps". precision: "auto" (bf16 where the device computes with it, else fp32), "fp32", "bf16".
+
+    Raises ModelError or WeightsError, whose messages are for the person; ValueError for a device or
+    precision that does not exist.
+    """
     progress = progress or silent
-    notice = None
-    torch_device = torch.device(
-        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    )
-    if precision == "auto":
-        fast = torch_device.type == "cuda" or torch.cpu._is_avx512_bf16_supported()
-        precision = "bf16" if fast else "fp32"
-    name = source
-    if source == "auto":
-        try:
-            name = "qwen-0.5b"
-            path = ensure(name, progress)
-        except WeightsError as error:
-            name, notice = "smollm2", str(error)
-            path = ensure(name, progress)
+    torch_device = choose_device(device)
+    precision = choose_precision(precision, torch_device)
+    if source != "auto":
+        return _load(str(source), torch_device, precision, progress)
+    better, smaller = AUTO_MODELS
+    try:
+        return _load(better, torch_device, precision, progress)
+    except (WeightsError, ModelError) as error:
+        model = _load(smaller, torch_device, precision, progress)
+        return replace(
+            model, notice=f"{smaller} was loaded, because {better} could not be: {error}"
+        )
+
+
+def choose_device(device: str) -> torch.device:
+    """The torch device for a name; ValueError for an unknown one, ModelError for a missing one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    match = re.fullmatch(r"(cpu|mps|cuda)(?::(\d+))?", device)
+    if not match:
+        raise ValueError(f"device is one of auto, cpu, cuda, cuda:N, mps, not {device!r}.")
+    kind, index = match[1], int(match[2] or 0)
+    there = {"cpu": 1, "mps": int(torch.backends.mps.is_available())}
+    if index >= there.get(kind, torch.cuda.device_count()):
+        raise ModelError(f"This machine has no device {device}: choose auto or cpu.")
+    return torch.device(device)
+
+
+def choose_precision(precision: str, device: torch.device) -> str:
+    """ "fp32" or "bf16"; "auto" is bf16 where the device has instructions for it."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}.")
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        path = ensure(name, progress) if name in CATALOGUE else Path(source)
-    folder = convert_gguf(path, precision, progress) if path.suffix == ".gguf" else path
-    model, tokenizer = load_folder(folder, DTYPES[precision], torch_device)
-    end_ids = {tokenizer.eos_token_id}
-    for eos in (model.generation_config.eos_token_id, model.config.eos_token_id):
-        end_ids |= set(eos) if isinstance(eos, list) else {eos}
+        capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+        fast = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
+    return "bf16" if fast else "fp32"
+
+
+def chat_template_sha256(tokenizer: PreTrainedTokenizerFast) -> str | None:
+    """The hash of the chat template's text, or None where the model has none."""
+    if not tokenizer.chat_template:
+        return None
+    return hashlib.sha256(tokenizer.get_chat_template().encode()).hexdigest()
+
+
+def end_ids(tokenizer: PreTrainedTokenizerFast, hf_model: Any) -> frozenset[int]:
+    """Every id that ends an answer, by tokenizer, configuration, generation config or name."""
+    said = [tokenizer.eos_token_id]
+    for config in (hf_model.config.get_text_config(), hf_model.generation_config):
+        ids = getattr(config, "eos_token_id", None)
+        said += ids if isinstance(ids, list) else [ids]
+    named = [
+        token_id
+        for token_id, token in tokenizer.added_tokens_decoder.items()
+        if token.special and token.content in END_TOKENS
+    ]
+    return frozenset(token_id for token_id in (*said, *named) if token_id is not None)
+
+
+def context_length(tokenizer: PreTrainedTokenizerFast, hf_model: Any) -> int:
+    """Positions in all, prompt and answer: what the model has, less if the tokenizer says so."""
+    config = hf_model.config.get_text_config()
+    limits = [
+        getattr(config, name, None)
+        for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    ]
+    limits.append(tokenizer.model_max_length)  # a huge number where nobody said
+    return min((n for n in limits if isinstance(n, int) and 0 < n < 10**9), default=DEFAULT_CONTEXT)
+
+
+def check_template(entry: WeightFile, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Raise ModelError when a pinned model's chat template is not the one it was pinned with."""
+    if chat_template_sha256(tokenizer) != entry.chat_template_sha256:
+        raise ModelError(
+            f"The chat template of {entry.name} is not the known one, so it is refused: delete the "
+            "converted copy in the cache and load the model again."
+        )
+
+
+def _load(source: str, device: torch.device, precision: str, progress: Progress) -> LanguageModel:
+    path, entry = _resolve(source, progress)
+    folder = path if path.is_dir() else convert_gguf(path, precision, progress)
+    hf_model, tokenizer = load_folder(folder, DTYPES[precision], device)
+    if entry is not None:
+        check_template(entry, tokenizer)
+    ends = end_ids(tokenizer, hf_model)
+    hf_model.generation_config.eos_token_id = sorted(ends)  # its own `generate` stops there as well
     return LanguageModel(
-        name=name,
+        name=entry.name if entry else source if is_hub_id(source) else path.stem,
         tokenizer=tokenizer,
-        hf_model=model,
-        context_length=model.config.max_position_embeddings,
-        end_ids=frozenset(id for id in end_ids if id is not None),
-        device=torch_device,
+        hf_model=hf_model,
+        context_length=context_length(tokenizer, hf_model),
+        end_ids=ends,
+        device=device,
         precision=precision,
-        notice=notice,
+        weights_path=path,
+    )
+
+
+def _resolve(source: str, progress: Progress) -> tuple[Path, WeightFile | None]:
+    """The file or folder that `source` means, and its entry if it is one of the catalogue's."""
+    models = [name for name, entry in CATALOGUE.items() if entry.files[0].name.endswith(".gguf")]
+    if source in models:
+        return ensure(source, progress), CATALOGUE[source]
+    path = Path(source).expanduser()
+    if path.is_dir() or (path.is_file() and path.suffix == ".gguf"):
+        return path, None
+    if not path.exists() and is_hub_id(source):
+        return fetch_from_hub(source, progress), None
+    raise ModelError(
+        f"There is no model {source!r}: give one of {', '.join(models)}, a .gguf file, a folder "
+        "with safetensors, or a hub id such as owner/name."
     )

@@ -143,10 +143,9 @@ def _read_url(url: str) -> Iterator[bytes]:
         with get_session().stream("GET", url, timeout=HUB_TIMEOUT) as response:
             response.raise_for_status()
             yield from response.iter_bytes(BLOCK)
-    except (
-        Exception
-    ) as error:  # the HTTP library's own, which differs between versions of the hub's
-        raise SourceError(f"model hub: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # the hub library's HTTP client changes, and its errors with it
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise SourceError(f"model hub: {reason}") from error
 
 
 def _make_way(path: Path) -> Path:
