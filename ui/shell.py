@@ -41,11 +41,10 @@ def build_demo(parts: Parts) -> gr.Blocks:
                 tabs = gr.Tabs(elem_id="pages", selected="chat")
                 shell = Shell(parts, words, language, documents_changed, tabs, the_rail)
                 with tabs:
-                    for name in PAGES:
-                        with words.add(
-                            gr.Tab(id=name, elem_id=f"page-{name}"), label=f"{name}.tab"
-                        ):
-                            _build_page(name, shell)
+                    for name, page in PAGES.items():
+                        tab = gr.Tab(id=name, elem_id=f"page-{name}")
+                        with words.add(tab, label=f"{name}.tab"):
+                            page.build(shell)
 
         demo.load(_chosen_language, None, language, **QUICK)
         header.language(_other_language, language, language, **QUICK)
