@@ -37,6 +37,7 @@ class Application:
     def __init__(self, options: Options, progress: ProgressLine) -> None:
         self._options = options
         self._progress = progress
+        os.environ |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TQDM_DISABLE": "1"}  # ours is drawn
 
     def document_store(self) -> DocumentStore:
         from rag.store import DocumentStore
@@ -83,9 +84,12 @@ class Application:
 
     @cached_property
     def _embedder(self) -> Embedder:
+        from generation.weights import cache_dir
         from rag.embedding import Embedder
 
-        return Embedder(self._fetch_embedder())
+        return Embedder(
+            self._fetch_embedder(), cache_dir=cache_dir() / "converted", device=self._options.device
+        )
 
     def _fetch_embedder(self) -> Path:
         from generation import weights
@@ -116,12 +120,12 @@ class Application:
         done = self._options.data / "corpus-added"
         if done.exists():
             return
-        from rag.ingest import ingest
+        from rag.ingest import ingest_folder
 
         if not self._store.documents():
             with as_file(files("corpus")) as corpus:
-                for path in sorted(corpus.glob("*/*.md")):
-                    ingest(self._store, self._embedder, path, progress=self._progress)
+                for _ in ingest_folder(self._store, self._embedder, corpus, self._progress):
+                    pass
         done.touch()
 
 
@@ -162,7 +166,7 @@ def _launch(demo, options: ServeOptions) -> None:
         webbrowser.open(url)
     stop.wait()
     print("Stopping.", flush=True)
-    demo.close()
+    demo.close(verbose=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

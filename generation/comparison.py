@@ -6,7 +6,7 @@ answers comes from what differs in these lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,7 @@ def compare(
     without_ids: Sequence[int],
     config: GenerationConfig,
     should_stop: ShouldStop | None = None,
-) -> Iterator[tuple[Side, Step]]:
+) -> Generator[tuple[Side, Step], None, None]:
     """Run both sides one token each in turn; a side that has ended leaves the other going.
 
     Each side gives exactly the steps that `generate` gives for it alone. Raises as `generate`.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rag.embedding import Embedder
     from rag.retriever import Retriever
     from rag.store import DocumentStore
-
     from ui.parts import Parts
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

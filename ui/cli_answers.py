@@ -5,13 +5,11 @@ Drains `ui.session.answer` and `ui.comparing.compare_answers`; knows neither ret
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
-
 from generation.config import GenerationConfig
-from ui.compare_view import divergence_text, run_facts
 from ui.cli_passages import passage_record, print_passages
+from ui.compare_view import divergence_text, run_facts
 from ui.comparing import SIDES, ComparisonUpdate, SideRun, compare_answers
 from ui.i18n import t
 from ui.parts import Parts
@@ -44,10 +42,9 @@ def ask(
     write = Typewriter()
     streamed = not as_json and config.num_beams == 1  # a beam's text may still be replaced
     answers = answer(parts, question, (), config, use_retrieval, k, language, session=SESSION)
-    with closing(answers):
-        for update in answers:
-            if streamed:
-                write(update.text)
+    for update in answers:
+        if streamed:
+            write(update.text)
     if as_json:
         _raise_problem(update.problem, language)
         print(json_text(answer_record(update)))
@@ -74,10 +71,9 @@ def compare(
     if not as_json:
         print(f"{t(language, 'compare.with')}:")
     answers = compare_answers(parts, question, config, k, language, session=SESSION)
-    with closing(answers):
-        for update in answers:
-            if not as_json and update.runs:
-                write(update.runs["with"].text)
+    for update in answers:
+        if not as_json and update.runs:
+            write(update.runs["with"].text)
     if as_json:
         _raise_problem(update.problem, language)
         print(json_text(comparison_record(update)))

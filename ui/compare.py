@@ -24,6 +24,12 @@ from ui.parts import Parts
 from ui.running import Running
 from ui.settings import PRESETS
 
+# (key of its label, default, least, most), in the order of the event's arguments
+NUMBERS = (
+    ("passages", 4, 1, 10),
+    ("max_new_tokens", 128, 1, 2048),
+    ("seed", 0, 0, 2**31 - 1),
+)
 # On a narrow screen one answer is shown at a time. Both lie in the same grid cell, so the page does
 # not move when they change places, and what was in view stays in view.
 SWITCH_JS = """
@@ -80,27 +86,25 @@ class Page:
 def build(shell: Shell) -> None:
     words = shell.words
     with gr.Column(elem_id="compare-page", min_width=0):
-        question = words.add(
-            gr.Textbox(lines=1, max_lines=5, autofocus=False, elem_id="compare-question"),
-            label="compare.question",
-            placeholder="compare.placeholder",
-        )
-        with gr.Row(elem_id="compare-controls"):
-            preset = gr.Radio(value="precise", min_width=0)
-            words.add_dynamic(preset, _preset_choices)
-            k = words.add(gr.Slider(1, 10, 4, step=1, min_width=0), label="controls.passages")
-            length = words.add(
-                gr.Slider(16, 512, 128, step=16, min_width=0), label="controls.max_new_tokens"
-            )
-            seed = words.add(
-                gr.Number(0, precision=0, minimum=0, min_width=0), label="controls.seed"
-            )
-            run = words.add(
-                gr.Button(variant="primary", elem_id="compare-run"), value="compare.run"
-            )
-            stop = words.add(
-                gr.Button(variant="stop", visible=False, elem_id="compare-stop"), value="chat.stop"
-            )
+        with gr.Column(elem_id="compare-form", min_width=0):
+            question = gr.Textbox(lines=1, max_lines=5, elem_id="compare-question", container=False)
+            words.add(question, label="compare.question", placeholder="compare.placeholder")
+            with gr.Row(elem_id="compare-controls"):
+                preset = gr.Radio(value="precise", elem_id="compare-preset", min_width=0)
+                words.add_dynamic(preset, _preset_choices)
+                numbers = [
+                    words.add(
+                        gr.Number(default, precision=0, minimum=least, maximum=most, min_width=0),
+                        label=f"controls.{key}",
+                    )
+                    for key, default, least, most in NUMBERS
+                ]
+                run = words.add(
+                    gr.Button(variant="primary", elem_id="compare-run", size="md"),
+                    value="compare.run",
+                )
+                stop = gr.Button(visible=False, elem_id="compare-stop", size="md")
+                words.add(stop, value="chat.stop")
         status = gr.HTML(elem_id="compare-status", apply_default_css=False)
         words.add_dynamic(status, lambda language: {"value": _welcome_html(language)})
         receipt = gr.HTML(elem_id="compare-receipt", apply_default_css=False)
@@ -111,7 +115,7 @@ def build(shell: Shell) -> None:
     page = Page(run, stop, status, receipt, columns, passages, gr.State(None))
     running = Running()
     compare = _comparison(page, shell.parts, running)
-    inputs = [question, preset, k, length, seed, shell.language]
+    inputs = [question, preset, *numbers, shell.language]
     gr.on([run.click, question.submit], compare, inputs, page.all, **GENERATION)
     stop.click(_stopping(running), **QUICK)
     shell.language.change(
@@ -128,9 +132,9 @@ def _comparison(page: Page, parts: Parts, running: Running):
     def compare(
         question: str,
         preset: str,
-        k: float,
-        length: float,
-        seed: float | None,
+        k: int | None,
+        length: int | None,
+        seed: int | None,
         language: str,
         request: gr.Request,
     ) -> Iterator[dict[Any, Any]]:
@@ -138,12 +142,11 @@ def _comparison(page: Page, parts: Parts, running: Running):
             yield {page.status: _welcome_html(language)}
             return
         session = _session(request)
-        config = GenerationConfig(
-            **PRESETS[preset], max_new_tokens=int(length), seed=int(seed or 0)
-        )
+        sampling: dict[str, Any] = dict(PRESETS[preset])
+        config = GenerationConfig(**sampling, max_new_tokens=length or 1, seed=seed or 0)
         with running.run(session) as stop:
             answers = compare_answers(
-                parts, question, config, int(k), language, should_stop=stop.is_set, session=session
+                parts, question, config, k or 1, language, should_stop=stop.is_set, session=session
             )
             with closing(answers):
                 stage = None

@@ -7,18 +7,17 @@ line drain it. No Gradio in it. How tokens are chosen is `generation.comparison.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from generation.model import LanguageModel
-from rag.prompt import Prompt, build_messages
-from rag.retriever import Retrieval
-
 from generation.comparison import Side, compare, differing_tokens, first_divergence
 from generation.decoding import FinishReason, GenerationConfig, Step
+from generation.model import LanguageModel
 from generation.streaming import stream_text
+from rag.prompt import Prompt, build_messages
+from rag.retriever import Retrieval
 from ui.parts import Parts
 from ui.session import Problem, ShouldStop, problem_of
 
@@ -80,7 +79,7 @@ def compare_answers(
     should_stop: ShouldStop | None = None,
     *,
     session: str = "",
-) -> Iterator[ComparisonUpdate]:
+) -> Generator[ComparisonUpdate, None, None]:
     """Answer `question` twice in lockstep, yielding an update whenever a token was added.
 
     Closing the generator, or `should_stop` returning true, ends both. Whatever goes wrong becomes

@@ -62,8 +62,9 @@ def _is_web_link(url: str) -> bool:
         return False
 
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
-_MARKDOWN.enable(["table", "strikethrough"])
+_MARKDOWN = MarkdownIt(
+    "commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer
+).enable(["table", "strikethrough"])
 _MARKDOWN.validateLink = _is_web_link  # type: ignore[method-assign]
 
 

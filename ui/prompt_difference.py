@@ -8,7 +8,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from html import escape
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag.prompt import Prompt
 from ui.i18n import h
@@ -48,7 +48,9 @@ def prompt_lines(prompt: Prompt) -> list[Line]:
     lines = []
     for message in prompt.messages:
         content = message["content"]
-        parts = [{"text": content, "trusted": False}] if isinstance(content, str) else content
+        parts: list[dict[str, Any]] = content
+        if isinstance(content, str):
+            parts = [{"text": content, "trusted": False}]
         for part in parts:
             lines += [
                 Line(message["role"], part["trusted"], text)
