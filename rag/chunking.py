@@ -11,6 +11,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import pairwise
 
 from rag.documents import Document, Section
 from rag.sentences import Boundary, Strength, boundaries, cut_near
@@ -93,7 +95,7 @@ class _Pieces:
         self.strengths: list[Strength] = [Strength.HEADING]
         self.tokens_before: list[int] = [0]
         self.target = target
-        for boundary in [*_with_headings(document), Boundary(len(text), Strength.HEADING)]:
+        for boundary in [*_boundaries(document), Boundary(len(text), Strength.HEADING)]:
             self._add_long(text, token_starts, boundary, max(1, target // 8))
 
     def _add_long(
@@ -134,30 +136,30 @@ def _token_starts(text: str, token_spans: TokenSpans) -> array[int]:
     return starts
 
 
-def _with_headings(document: Document) -> Iterator[Boundary]:
-    """The boundaries of the text; those before a heading are the strongest, none follows one."""
-    headings = [
-        section.start
-        for before, section in zip(document.sections, document.sections[1:], strict=False)
-        if before.heading != section.heading
-    ]
-    if document.sections and document.sections[0].heading:
-        headings.insert(0, 0)
-    index = 0
-    glued = False
-    for boundary in boundaries(document.text):
-        while index < len(headings) and headings[index] <= boundary.position:
-            glued = headings[index] < boundary.position
-            if headings[index] > 0:
-                yield Boundary(headings[index], Strength.HEADING)
-            glued = True
-            index += 1
-            if headings[index - 1] == boundary.position:
-                break
+def _boundaries(document: Document) -> Iterator[Boundary]:
+    """Where the text may be cut: best before a heading, never right after one."""
+    headings = [start for start, _ in _heading_changes(document)]
+    marks = (Boundary(start, Strength.HEADING) for start in headings)
+    starts = frozenset(headings)
+    after_heading = 0 in starts
+    for boundary in merge(boundaries(document.text), marks, key=lambda mark: mark.position):
+        if boundary.position in starts:
+            if not after_heading:
+                yield Boundary(boundary.position, Strength.HEADING)
+            after_heading = True
+        elif after_heading:
+            after_heading = False
         else:
-            if not glued:
-                yield boundary
-            glued = False
+            yield boundary
+
+
+def _heading_changes(document: Document) -> Iterator[tuple[int, bool]]:
+    """(start, whether a heading of the outer two levels changes) for each new heading."""
+    before: tuple[str, ...] = ()
+    for section in document.sections:
+        if section.heading != before:
+            yield section.start, section.heading[:2] != before[:2]
+        before = section.heading
 
 
 def _parts(pieces: _Pieces, document: Document, tiny: int) -> Iterator[tuple[int, int]]:
@@ -165,20 +167,15 @@ def _parts(pieces: _Pieces, document: Document, tiny: int) -> Iterator[tuple[int
 
     A part of less than `tiny` tokens joins the next one; the last joins the one before.
     """
-    changes = [
-        section.start
-        for before, section in zip(document.sections, document.sections[1:], strict=False)
-        if before.heading[:2] != section.heading[:2]
-    ]
-    edges = [bisect_left(pieces.starts, position) for position in changes]
     last = len(pieces.starts) - 1
-    kept = [0]
-    for edge in edges:
-        if pieces.tokens(kept[-1], edge) >= tiny:
-            kept.append(edge)
-    if len(kept) > 1 and pieces.tokens(kept[-1], last) < tiny:
-        kept.pop()
-    yield from zip(kept, [*kept[1:], last], strict=True)
+    edges = [0]
+    for start, is_outer in _heading_changes(document):
+        edge = bisect_right(pieces.starts, start) - 1
+        if is_outer and pieces.tokens(edges[-1], edge) >= tiny:
+            edges.append(edge)
+    if len(edges) > 1 and pieces.tokens(edges[-1], last) < tiny:
+        edges.pop()
+    yield from pairwise([*edges, last])
 
 
 def _share_out(

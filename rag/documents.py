@@ -137,7 +137,7 @@ def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Secti
     length = size = headings = 0
     for block in blocks:
         text = (block.separator if parts else "") + block.text
-        is_heading = 0 < block.level and headings < _MOST_HEADINGS
+        is_heading = block.level > 0 and headings < _MOST_HEADINGS
         if is_heading:
             headings += 1
             title = " ".join((block.title or block.text).split())[:_LONGEST_HEADING]

@@ -16,8 +16,9 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 _SUPPORTED = "Save it as PDF, DOCX, HTML, Markdown or plain text."
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _FOREIGN = (  # (first bytes, what it is)
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file (.doc, .xls) or a locked one"),
+    (_OLE, "an Office file of the old kind (.doc, .xls or .ppt)"),
     (b"{\\rtf", "an RTF document"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
@@ -63,8 +64,13 @@ _SPOKEN = {
 def _by_content(data: bytes) -> str | None:
     if b"%PDF-" in data[:1024]:
         return PDF
-    if data.startswith(b"PK\x03\x04"):
+    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_type(data)
+    if data.startswith(_OLE) and "EncryptedPackage".encode("utf-16-le") in data:
+        raise DocumentError(
+            "encrypted",
+            "This document is encrypted. Open it in Office and save it without a password.",
+        )
     for start, what in _FOREIGN:
         if data.startswith(start):
             raise DocumentError("unsupported", f"This is {what}. {_SUPPORTED}")

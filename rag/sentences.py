@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Strength(IntEnum):
@@ -23,8 +23,7 @@ class Strength(IntEnum):
     HEADING = 5
 
 
-@dataclass(frozen=True)
-class Boundary:
+class Boundary(NamedTuple):
     """A place to cut: what follows starts at `position`."""
 
     position: int
@@ -42,9 +41,9 @@ _NEVER_FIRST = frozenset("。！？｡．，、；：…”’」』）》】〉
 _AFTER_CLAUSE = frozenset("，、；：,;: \t\n\u3000）)」』”》】—")
 _WORD_BEFORE = re.compile(r"[^\s(（\[]{1,20}$")
 _ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof sr jr st vs e.g i.e cf fig figs eq eqs no nos vol ch sec pp p al approx dept "
-    "est inc ltd co corp gen col sgt capt rev hon jan feb mar apr jun jul aug sep sept oct nov dec "
-    "a.m p.m u.s u.k ph.d".split()
+    """mr mrs ms dr prof sr jr st vs e.g i.e cf fig figs eq eqs no nos vol ch sec pp p al approx
+    dept est inc ltd co corp gen col sgt capt rev hon jan feb mar apr jun jul aug sep sept oct nov
+    dec a.m p.m u.s u.k ph.d""".split()  # noqa: SIM905
 )
 
 
@@ -89,17 +88,25 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     found = _WORD_BEFORE.search(text, max(0, match.start() - 20), match.start())
     word = found[0] if found else ""
-    starts_line = match.start() - len(word) in (0, text.rfind("\n", 0, match.start()) + 1)
-    is_initial = len(word) == 1 and word.isupper() and not is_chinese(word)
-    return not (
-        is_initial or word.lower() in _ABBREVIATIONS or (word.isdigit() and starts_line)
-    )
+    if word.lower() in _ABBREVIATIONS:
+        return False
+    if word.isdigit():  # "1." that begins an item is no sentence
+        indent = text[max(0, match.start() - len(word) - 8) : match.start() - len(word)]
+        return indent.rstrip(" \t")[-1:] not in ("", "\n")
+    is_initial = len(word) == 1 and word.isupper()
+    return not is_initial
 
 
 def is_chinese(character: str) -> bool:
     """Whether a character is a Chinese one (or Japanese kana), or their punctuation."""
-    return "\u2e80" <= character <= "\u9fff" or "\uf900" <= character <= "\uffef" or (
-        character >= "\U00020000"
+    return any(
+        first <= character <= last
+        for first, last in (
+            ("\u2e80", "\u9fff"),
+            ("\uf900", "\ufaff"),
+            ("\uff00", "\uffef"),
+            ("\U00020000", "\U0003ffff"),
+        )
     )
 
 

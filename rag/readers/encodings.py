@@ -59,7 +59,7 @@ def decode(
     """
     for mark, name in _MARKS:
         if data.startswith(mark):
-            if (text := _decode_as(name, data, 0.05, warn)) is not None:
+            if (text := _decode_as(name, data, 0.05, warn, spare=1)) is not None:
                 return text
             raise _unknown_encoding()
     if _looks_binary(data):
@@ -75,18 +75,26 @@ def decode(
 
 
 def _decode_as(
-    encoding: str, data: bytes, tolerance: float, warn: Callable[[str], None] | None
+    encoding: str,
+    data: bytes,
+    tolerance: float,
+    warn: Callable[[str], None] | None,
+    spare: int = 0,
 ) -> str | None:
-    """The text, if at most this share of the characters beyond ASCII cannot be decoded."""
+    """The text, if at most this share of the characters beyond ASCII cannot be decoded.
+
+    Args:
+        spare: how many characters may be bad in the shortest text.
+    """
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
         text = data.decode(encoding, "replace")
     bad = text.count("\ufffd")
-    if bad > tolerance * (len(text) - len(text.encode("ascii", "ignore"))):
+    if bad > max(spare, tolerance * (len(text) - len(text.encode("ascii", "ignore")))):
         return None
     if warn:
-        warn(f"{bad} characters could not be decoded and are shown as \ufffd.")
+        warn(f"{bad:,} characters could not be decoded and are shown as \ufffd.")
     return text
 
 

@@ -124,7 +124,7 @@ def width(text: str) -> float:
 
 def searchable(text: str) -> str:
     """Ligatures and radicals as the letters and characters that a person would type."""
-    text = clean(text.translate(_plain_characters()).replace("\xa0", " "))
+    text = clean(text.translate(_plain_characters()))
     return _LEADERS.sub(" …", text)
 
 
@@ -134,4 +134,5 @@ def _plain_characters() -> dict[int, str]:
     ranges = (range(0x2E80, 0x2FE0), range(0xF900, 0xFB00), range(0xFB00, 0xFB07))
     codes = [code for codes in ranges for code in codes]
     plain = {code: unicodedata.normalize("NFKC", chr(code)) for code in codes}
-    return plain | {ord(radical): character for radical, character in _RADICALS.items()}
+    plain |= {ord(radical): character for radical, character in _RADICALS.items()}
+    return plain | {0x7F: "•", 0xA0: " "}  # PDF's own encodings show unused codes as bullets

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
 
 from rag.readers.pdf_lines import Line
 
-_EDGE_LINES = 3  # at the top and at the bottom of a page
+_EDGE_LINES = 4  # at most, at the top and at the bottom of a page
 _FEWEST_PAGES = 3
 _NUMBER = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 _PAGE_NUMBER = re.compile(
@@ -30,8 +32,8 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """The pages with their running lines kept once.
 
     A line runs if more than half of the pages, or all the left or all the right pages, have it
-    at the same height near their edge, with a number in it that counts the pages or none. A page
-    that would be left empty stays as it is.
+    at the same height, parted from the text by a gap, and with a number in it that counts the
+    pages or none. A page that would be left empty stays as it is.
     """
     if len(pages) < _FEWEST_PAGES:
         return list(pages)
@@ -66,8 +68,21 @@ def _running(pages: Sequence[list[Line]]) -> set[str]:
 
 
 def _edges(page: list[Line]) -> list[Line]:
-    by_height = sorted(page, key=lambda line: -line.y)
-    return by_height[:_EDGE_LINES] + by_height[_EDGE_LINES:][-_EDGE_LINES:]
+    """The lines at the top and bottom of a page that a gap parts from its text."""
+    lines = sorted(page, key=lambda line: -line.y)
+    gaps = [above.y - below.y for above, below in pairwise(lines)]
+    steps = [gap for line, gap in zip(lines, gaps, strict=False) if gap > 0.5 * line.size]
+    if not steps:
+        return []
+    wide = 1.5 * median(steps)
+    top, bottom = _before_gap(gaps, wide), _before_gap(gaps[::-1], wide)
+    return lines[:top] + lines[len(lines) - bottom :]
+
+
+def _before_gap(gaps: list[float], wide: float) -> int:
+    """How many lines come before the first wide gap; 0 if too many for a header or footer."""
+    count = next((index for index, gap in enumerate(gaps, 1) if gap > wide), 0)
+    return count if count <= _EDGE_LINES else 0
 
 
 def _keys(line: Line, page: int) -> Iterator[str]:

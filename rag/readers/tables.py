@@ -69,7 +69,7 @@ def _grid(rows: Iterable[Iterable[Cell]]) -> Iterator[list[_Slot]]:
 
 
 def _looks_like_header(table: list[list[_Slot]]) -> bool:
-    """Three or more short, distinct cells without digits.
+    """Three or more short, distinct cells without digits, or any such beside an empty corner.
 
     With two columns, lists of names and values are as common as headings and read well unlabelled.
     """
@@ -77,8 +77,8 @@ def _looks_like_header(table: list[list[_Slot]]) -> bool:
     return (
         len(cells) >= 3
         and len(set(cells)) == len(cells)
-        and all(cell and len(cell) <= _LONGEST_HEADING for cell in cells)
-        and not any(character.isdigit() for cell in cells for character in cell)
+        and all(0 < len(cell) <= _LONGEST_HEADING for cell in cells[1:])
+        and (not cells[0] or not any(character.isdigit() for character in "".join(cells)))
     )
 
 
