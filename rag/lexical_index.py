@@ -1,15 +1,10 @@
-"""BM25 over passages (bm25s), with a tokenizer that knows Chinese.
+"""BM25 over passages (bm25s), in scores that compare across questions and collections.
 
-A run of Chinese or Japanese characters becomes overlapping pairs of characters, which needs no
-dictionary and finds what a word segmenter finds; everything else becomes case-folded words.
-Scripts that write words without spaces and are not listed here (Thai, Khmer, ...) come out as long
-words that rarely match: the vector index has to find those. It does not know where texts come from.
+Takes its terms from rag/terms.py. It does not know where texts come from, nor that vectors exist.
 """
 
-import re
 import threading
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import bm25s
@@ -17,45 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.hits import Hits, best_first, no_hits
-
-_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_HAN = re.compile(f"[{_UNSPACED}]")
-_ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
-_PIECE = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}_])[\w{_ACCENTS}])+)")
-
-
-@dataclass(frozen=True)
-class Term:
-    """A token as it is compared (`text`) and where it stands in the text it was read from."""
-
-    text: str
-    start: int
-    end: int
-
-
-def terms(text: str) -> Iterator[Term]:
-    """The tokens of `text` with their spans: Chinese pairs, other words; NFKC, case folded."""
-    for piece in _PIECE.finditer(text):
-        start, end = piece.span()
-        if piece[1] is None:
-            yield Term(_fold(piece[0]), start, end)
-            continue
-        width = min(2, end - start)
-        for at in range(start, end - width + 1):
-            yield Term(_fold(text[at : at + width]), at, at + width)
-
-
-def tokenize(text: str) -> list[str]:
-    return [term.text for term in terms(text)]
-
-
-def has_chinese(text: str) -> bool:
-    """Whether there is Chinese, Japanese or Korean Han writing in `text`."""
-    return _HAN.search(text) is not None
-
-
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+from rag.terms import content_terms, tokenize
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +72,18 @@ class LexicalIndex:
     def search(self, query: str, k: int, allowed: Iterable[int] | None = None) -> Hits:
         """The `k` best passages of the index, or of `allowed`, that share a term with `query`.
 
-        A score is BM25 as a share of the most that `query` could get, in [0, 1), so that scores
-        of questions and of collections of any size compare. How rare a term is, is counted over
-        the whole index even when only a part is `allowed`.
+        A score is BM25 as a share, in [0, 1), of what a passage would get that had every term of
+        the question and one more that no passage has: so that a single word in common is not
+        everything, and scores compare across questions and collections of any size. How rare a
+        term is, is counted over the whole index even when only a part is `allowed`.
         """
         built = self._current()
-        wanted = list(dict.fromkeys(tokenize(query)))
+        wanted = content_terms(query)
         known = [] if built is None else built.bm25.get_tokens_ids(wanted)
         if built is None or not known or k < 1:
             return no_hits()
-        unseen = (len(wanted) - len(known)) * _idf(np.zeros(1), len(built.ids)).item()
-        most = built.idf[known].sum() + unseen
+        unseen = _idf(np.zeros(1), len(built.ids)).item()
+        most = built.idf[known].sum() + unseen * (len(wanted) - len(known) + 1)
         scores = built.bm25.get_scores(known) / np.float32(most)  # (N,)
         found = scores > 0
         if allowed is not None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag.lexical_index import has_chinese
 from rag.retriever import RetrievedPassage
+from rag.terms import has_han
 
 CountTokens = Callable[[list[dict]], int]
 
@@ -159,7 +159,7 @@ def _ask(
 
 def _language_of(question: str, otherwise: str) -> str:
     """The answer should come in the question's language, whatever the page's is."""
-    if has_chinese(question):
+    if has_han(question):
         return "zh"
     return "en" if any(character.isalpha() for character in question) else otherwise
 

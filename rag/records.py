@@ -51,8 +51,9 @@ class Contents:
 
 
 def searchable_text(heading: tuple[str, ...], text: str) -> str:
-    """What is embedded and indexed for a passage: its text under the headings it stands under."""
-    return "\n".join((*heading, text))
+    """What is embedded and indexed for a passage: its text, under those of its headings that are
+    not in it. A passage from the middle of a section says only there what it is about."""
+    return "\n".join([*(title for title in heading if title not in text), text])
 
 
 def read_documents(
@@ -65,7 +66,19 @@ def read_documents(
         f" FROM documents {where} ORDER BY rowid",
         values,
     )
-    return [StoredDocument(*row[:-1], tuple(json.loads(row[-1]))) for row in rows]
+    return [
+        StoredDocument(
+            id=id_,
+            name=name,
+            media_type=media_type,
+            sha256=sha256,
+            characters=characters,
+            passages=passages,
+            added_at=added_at,
+            warnings=tuple(json.loads(warnings)),
+        )
+        for id_, name, media_type, sha256, characters, passages, added_at, warnings in rows
+    ]
 
 
 def read_document(db: sqlite3.Connection, document_id: str) -> Document:

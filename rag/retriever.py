@@ -11,10 +11,10 @@ from time import perf_counter
 
 from rag.embedding import Embedder
 from rag.indexes import Indexes
-from rag.lexical_index import tokenize
 from rag.store import DocumentStore
+from rag.terms import tokenize
 
-LEXICAL_WEIGHT = 0.2
+LEXICAL_WEIGHT = 0.3
 THRESHOLD = 0.86
 POOL = 100
 

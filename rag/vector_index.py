@@ -67,7 +67,7 @@ class VectorIndex:
         with self._lock:
             present = self._ids.intersection(ids)
             if present:
-                self._index.remove_ids(np.fromiter(present, np.int64, len(present)))
+                self._index.remove_ids(_selector(present))
                 self._ids -= present
             return len(present)
 
@@ -81,8 +81,8 @@ class VectorIndex:
                 return no_hits()
             params = None
             if permitted is not None:
-                chosen = faiss.IDSelectorBatch(np.fromiter(permitted, np.int64, len(permitted)))
-                params = faiss.SearchParameters(sel=chosen)
+                params = faiss.SearchParameters()
+                params.sel = _selector(permitted)
             scores, ids = self._index.search(row, k, params=params)  # (1, k) each
         return best_first(ids[0], scores[0])
 
@@ -130,3 +130,7 @@ class VectorIndex:
         if not np.isfinite(rows).all():
             raise VectorIndexError("vectors hold NaN or infinity")
         return rows
+
+
+def _selector(ids: set[int]) -> faiss.IDSelectorBatch:
+    return faiss.IDSelectorBatch(np.fromiter(ids, np.int64, len(ids)))

@@ -1,0 +1,76 @@
+"""Text to the terms that are compared when searching by words, in any language, with their places.
+
+A run of Chinese or Japanese characters becomes overlapping pairs of characters, which needs no
+dictionary and finds what a word segmenter finds (recall@5 on XQuAD .991 with either); everything
+else becomes case-folded words. Scripts that are written without spaces and are not listed here
+(Thai, Khmer, ...) come out as long terms that rarely match. Knows no index and no weights.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_HAN = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
+_PIECE = re.compile(rf"([{_HAN}]+)|((?:(?![{_HAN}_])[\w{_ACCENTS}])+)")
+_ANY_HAN = re.compile(f"[{_HAN}]")
+
+# Words that a question has because it is one. A passage that shares only these answers nothing.
+_ENGLISH_FUNCTION_WORDS = """
+    a an the this that these those there here it its they them their theirs he him his she her
+    hers we us our ours i me my mine you your yours who whom whose which what when where why how
+    is are was were be been being am do does did doing done have has had having can could will
+    would shall should may might must of in on at by for from to with without about against into
+    onto over under between among during before after above below up down off out through and or
+    but nor so yet if then than as because while until though not no yes too very also just only
+    same such own both each any some all most more few many much other another again once ever
+    now s t d ll m re ve don doesn didn isn aren wasn weren won couldn shouldn wouldn hasn haven
+    please tell ok okay thanks thank hi hello hey bye goodbye
+"""
+_CHINESE_FUNCTION_WORDS = re.compile(
+    "[是有]?(?:为什么|什么样|什么|怎么样|怎么办|怎么|怎样|如何|哪里|哪儿|哪些|哪个|多少|谁)[是的]?"
+    rf"|是不是|有没有|你好|您好|谢谢|再见|好的|请问|^请|[吗呢吧](?![{_HAN}])"
+    rf"|(?<![{_HAN}])[是的了好有对嗯](?![{_HAN}])"
+)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term as it is compared (`text`) and where it stands in the text it was read from."""
+
+    text: str
+    start: int
+    end: int
+
+
+def terms(text: str) -> Iterator[Term]:
+    """The terms of `text` in order: Chinese pairs, other words; NFKC and case folded."""
+    for piece in _PIECE.finditer(text):
+        start, end = piece.span()
+        if piece[1] is None:
+            yield Term(_fold(piece[0]), start, end)
+            continue
+        width = min(2, end - start)
+        for at in range(start, end - width + 1):
+            yield Term(_fold(text[at : at + width]), at, at + width)
+
+
+def tokenize(text: str) -> list[str]:
+    return [term.text for term in terms(text)]
+
+
+def content_terms(question: str) -> list[str]:
+    """The distinct terms of a question without its function words: what it is about."""
+    bare = _CHINESE_FUNCTION_WORDS.sub(" ", question)
+    function_words = set(_ENGLISH_FUNCTION_WORDS.split())
+    return [term for term in dict.fromkeys(tokenize(bare)) if term not in function_words]
+
+
+def has_han(text: str) -> bool:
+    """Whether any of `text` is written in Chinese characters or Japanese kana."""
+    return _ANY_HAN.search(text) is not None
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
