@@ -9,14 +9,13 @@ Knows nothing of messages or templates.
 """
 
 import json
-import re
 from collections.abc import Iterable
 
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_SURROGATES = re.compile("[\ud800-\udfff]")
+REPLACEMENT = 0xFFFD  # U+FFFD, the replacement character
 
 
 class TextEncoder:
@@ -41,6 +40,7 @@ class TextEncoder:
             self._continuing = Tokenizer.from_str(self._opening.to_str())
             self._continuing.normalizer = normalizer
             self._continuing.pre_tokenizer = pre_tokenizer
+        self._sayable = _Sayable(_missing_bytes(self._opening))
         self._plain = Tokenizer(self._opening.model)  # the same vocabulary, and no added tokens
         self._plain.normalizer = normalizer
         self._plain.pre_tokenizer = pre_tokenizer
@@ -58,10 +58,10 @@ class TextEncoder:
     def encode_untrusted(self, text: str) -> list[int]:
         """Ids of any text, as the continuation of something; never a control token.
 
-        Decoding them gives the text back, but for lone surrogates, which no encoding of text can
-        hold: each becomes U+FFFD.
+        Decoding them gives the text back, but for characters that cannot be said: lone surrogates,
+        and what a byte-level vocabulary lacks the bytes for. Each becomes U+FFFD, not nothing.
         """
-        return self._encode_plain(_SURROGATES.sub(REPLACEMENT, text))
+        return self._encode_plain(text.translate(self._sayable))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, control tokens included, nothing cleaned up."""
@@ -89,6 +89,35 @@ class TextEncoder:
             return False
         # A character the vocabulary lacks gives the unknown token: no harm, unless spelled out.
         return token_id != self._unknown or text == self._control[token_id]
+
+
+class _Sayable(dict[int, int]):
+    """For `str.translate`: every code point to itself, or to U+FFFD where it cannot be encoded."""
+
+    def __init__(self, missing: frozenset[int]):
+        super().__init__()
+        self._missing = missing
+
+    def __missing__(self, code: int) -> int:
+        surrogate = 0xD800 <= code <= 0xDFFF
+        mapped = code
+        if surrogate or not self._missing.isdisjoint(chr(code).encode()):
+            mapped = REPLACEMENT
+        if code < 0x20000:  # remember what text is made of, not all that could be thrown at us
+            self[code] = mapped
+        return mapped
+
+
+def _missing_bytes(tokenizer: Tokenizer) -> frozenset[int]:
+    """Bytes for which a byte-level vocabulary has no token: SmolLM2's has none for some controls.
+
+    A character with such a byte would lose it silently.
+    """
+    steps = _steps(_state(tokenizer.pre_tokenizer), "pretokenizers")
+    if not any(step["type"] == "ByteLevel" for step in steps):
+        return frozenset()
+    spelled = bytes_to_unicode().items()
+    return frozenset(byte for byte, sign in spelled if tokenizer.model.token_to_id(sign) is None)
 
 
 def _unknown_id(tokenizer: Tokenizer) -> int | None:
