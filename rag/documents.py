@@ -17,7 +17,15 @@ from rag.media_type import DOCX, HTML, MARKDOWN, PDF, media_type
 from rag.names import display_name
 from rag.readers.blocks import MEGABYTE, Block, DocumentError, Limits, Progress, Source
 
-__all__ = ["Document", "DocumentError", "Limits", "Section", "load_document", "load_stream"]
+__all__ = [
+    "Document",
+    "DocumentError",
+    "Limits",
+    "Section",
+    "load_document",
+    "load_stream",
+    "open_file",
+]
 
 _LONGEST_HEADING = 120  # characters, where it is referred to
 _MOST_HEADINGS = 10_000  # in one document; what comes after counts as text
@@ -72,8 +80,15 @@ def load_document(
     Raises:
         DocumentError: it cannot be read; the message says why and what to do.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return load_stream(file, path.name if name is None else name, limits, progress)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open for reading what must be a file: a pipe would block, and a device never end."""
+    if path.exists() and not path.is_file():
+        raise DocumentError("unsupported", "This is not a file that can be read.")
+    return open(path, "rb")
 
 
 def load_stream(

@@ -19,11 +19,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rag.documents import Document, DocumentError, Limits, Section, load_stream
+from rag.documents import Document, DocumentError, Limits, Section, load_stream, open_file
 from rag.names import display_name
 from rag.readers.blocks import MEGABYTE, Progress
 
@@ -57,7 +58,7 @@ def parse_in_sandbox(
     limits = limits or Limits()
     shown = display_name(path.name if name is None else name)
     deadline = time.monotonic() + limits.seconds
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         child = subprocess.Popen(
             [sys.executable, "-P", "-B", "-m", "rag.sandbox", json.dumps([shown, asdict(limits)])],
             stdin=file,
@@ -67,12 +68,11 @@ def parse_in_sandbox(
         )
     try:
         for frame in _frames(child, 4 * limits.text_bytes + 64 * MEGABYTE):
-            if frame is None:
-                if should_stop is not None and should_stop():
-                    raise DocumentError("cancelled", "Reading this file was cancelled.")
-                if time.monotonic() > deadline:
-                    raise _timeout(limits)
-            elif "progress" in frame and progress is not None:
+            if should_stop is not None and should_stop():
+                raise DocumentError("cancelled", "Reading this file was cancelled.")
+            if time.monotonic() > deadline:
+                raise _timeout(limits)
+            if "progress" in frame and progress is not None:
                 progress(*frame["progress"])
             elif "error" in frame:
                 raise DocumentError(*frame["error"])
@@ -90,32 +90,28 @@ def _environment() -> dict[str, str]:
     return kept | {"PYTHONPATH": str(Path(__file__).parents[1])}
 
 
-def _frames(child: subprocess.Popen[bytes], largest: int) -> Iterator[dict[str, Any] | None]:
-    """The child's messages; None whenever there has been none for a moment."""
+def _frames(child: subprocess.Popen[bytes], largest: int) -> Iterator[dict[str, Any]]:
+    """What the child sends, of at most `largest` bytes each; {} whenever there is nothing new."""
     frames: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
     def read_all() -> None:
-        try:
-            assert child.stdout is not None
-            with child.stdout as stream:
-                while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
-                    (length,) = _LENGTH.unpack(head)
-                    if length > largest or len(body := stream.read(length)) < length:
-                        break
-                    frames.put(json.loads(body))
-        finally:
-            frames.put(None)
+        assert child.stdout is not None
+        with child.stdout as stream, suppress(OSError, ValueError):
+            while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
+                (length,) = _LENGTH.unpack(head)
+                if length > largest or len(body := stream.read(length)) < length:
+                    break
+                frames.put(json.loads(body))
+        frames.put(None)
 
     threading.Thread(target=read_all, daemon=True).start()
-    while True:
-        yield None
+    frame: dict[str, Any] | None = {}
+    while frame is not None:
+        yield frame
         try:
             frame = frames.get(timeout=_POLL)
         except queue.Empty:
-            continue
-        if frame is None:
-            return
-        yield frame
+            frame = {}
 
 
 def _died(status: int, limits: Limits) -> DocumentError:
@@ -124,6 +120,10 @@ def _died(status: int, limits: Limits) -> DocumentError:
         return _timeout(limits)
     if hasattr(signal, "SIGKILL") and status == -signal.SIGKILL:
         return _too_much_memory()
+    return _crashed()
+
+
+def _crashed() -> DocumentError:
     return DocumentError(
         "crashed",
         "The program that reads this kind of file crashed on it. The file may be damaged: save it "
@@ -147,13 +147,16 @@ def _too_much_memory() -> DocumentError:
 
 
 def _document(fields: dict[str, Any]) -> Document:
-    sections = tuple(
-        Section(start, end, page, tuple(heading))
-        for start, end, page, heading in fields["sections"]
-    )
-    return Document(
-        fields["name"], fields["media_type"], fields["text"], sections, tuple(fields["warnings"])
-    )
+    """The document in a frame; a parser that was taken over could send anything."""
+    try:
+        sections = tuple(
+            Section(int(start), int(end), page, tuple(map(str, heading)))
+            for start, end, page, heading in fields["sections"]
+        )
+        name, media_type, text = (str(fields[key]) for key in ("name", "media_type", "text"))
+        return Document(name, media_type, text, sections, tuple(map(str, fields["warnings"])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _crashed() from error
 
 
 # What follows runs in the child.

@@ -1,5 +1,6 @@
 """rag.documents: a file to text with sections; CASES 1-3, 6, 8 and 9 of what goes wrong there."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -134,8 +135,6 @@ def test_headings_nest_and_sections_cover_the_text(tmp_path: Path) -> None:
 
 @given(st.text(alphabet=st.sampled_from("#= ab\n中。"), min_size=1))
 def test_sections_cover_any_markdown(text: str) -> None:
-    import io
-
     try:
         document = load_stream(io.BytesIO(text.encode()), "a.md")
     except DocumentError as error:

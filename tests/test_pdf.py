@@ -165,6 +165,12 @@ def test_running_lines_are_kept_once_and_page_numbers_go(tmp_path: Path) -> None
         assert f"Body number {n * n + 7}." in text
 
 
+def test_a_running_line_that_the_text_says_anyway_goes_everywhere(tmp_path: Path) -> None:
+    pages = [lambda c, n=n: running(c, n, f"Body {n * n}.") for n in range(1, 7)]
+    text = read(draw(lines(["Acme Annual Report"]), *pages), tmp_path).text
+    assert text.count("Acme Annual Report") == 1
+
+
 def test_what_is_repeated_on_few_pages_or_elsewhere_stays(tmp_path: Path) -> None:
     pages = [lines([f"Topic {n} of the day", *["same line in the middle"] * 8]) for n in (3, 9, 4)]
     text = read(draw(*pages), tmp_path).text

@@ -1,7 +1,7 @@
 """Headers, footers and page numbers: lines that most pages of a document repeat.
 
 They are kept where they first occur, so that no text is lost, and dropped from the other pages,
-where they would drown the text. Bare page numbers go everywhere.
+where they would drown the text. Bare page numbers, and what the text says anyway, go everywhere.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from statistics import median
 
 from rag.readers.pdf_lines import Line
@@ -25,7 +25,7 @@ _PAGE_NUMBER = re.compile(
 
 def is_page_number(text: str) -> bool:
     """Whether a line says nothing but which page this is: "- 3 -", "Page 3 of 9", "第3页"."""
-    return bool(_PAGE_NUMBER.fullmatch(text))
+    return len(text) < 40 and bool(_PAGE_NUMBER.fullmatch(text))
 
 
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
@@ -38,33 +38,42 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     if len(pages) < _FEWEST_PAGES:
         return list(pages)
     running = _running(pages)
+    marked = [
+        [(line, running.intersection(edge_keys.get(id(line), ()))) for line in page]
+        for page, edge_keys in zip(pages, map(_edge_keys, pages, count(1)), strict=True)
+    ]
+    elsewhere = {line.text for page in marked for line, keys in page if not keys}
     shown: set[str] = set()
     result = []
-    for number, page in enumerate(pages, 1):
-        edges = {id(line) for line in _edges(page)}
+    for page in marked:
         kept = []
-        for line in page:
-            keys = running.intersection(_keys(line, number)) if id(line) in edges else None
+        for line, keys in page:
             if keys:
-                if is_page_number(line.text) or not shown.isdisjoint(keys):
+                if is_page_number(line.text) or line.text in elsewhere or shown & keys:
                     continue
                 shown |= keys
             kept.append(line)
-        result.append(kept or page)
+        result.append(kept or [line for line, _ in page])
     return result
 
 
 def _running(pages: Sequence[list[Line]]) -> set[str]:
+    """The keys of the lines that run."""
     counts: list[Counter[str]] = [Counter(), Counter()]  # even pages, odd pages
     for number, page in enumerate(pages, 1):
-        counts[number % 2].update({key for line in _edges(page) for key in _keys(line, number)})
+        counts[number % 2].update(set(chain.from_iterable(_edge_keys(page, number).values())))
     both = counts[0] + counts[1]
-    running = {key for key, count in both.items() if count > len(pages) / 2}
+    running = {key for key, times in both.items() if times > len(pages) / 2}
     for parity, of_parity in enumerate(counts):
         total = len(pages[1 - parity :: 2])
         if total >= _FEWEST_PAGES:
-            running |= {key for key, count in of_parity.items() if count == total}
+            running |= {key for key, times in of_parity.items() if times == total}
     return running
+
+
+def _edge_keys(page: list[Line], number: int) -> dict[int, set[str]]:
+    """The keys of each line at the edges of a page, by its id."""
+    return {id(line): set(_keys(line, number)) for line in _edges(page)}
 
 
 def _edges(page: list[Line]) -> list[Line]:
@@ -81,8 +90,8 @@ def _edges(page: list[Line]) -> list[Line]:
 
 def _before_gap(gaps: list[float], wide: float) -> int:
     """How many lines come before the first wide gap; 0 if too many for a header or footer."""
-    count = next((index for index, gap in enumerate(gaps, 1) if gap > wide), 0)
-    return count if count <= _EDGE_LINES else 0
+    lines = next((index for index, gap in enumerate(gaps, 1) if gap > wide), 0)
+    return lines if lines <= _EDGE_LINES else 0
 
 
 def _keys(line: Line, page: int) -> Iterator[str]:
