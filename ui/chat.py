@@ -18,7 +18,7 @@ from ui.controls import Controls
 from ui.i18n import h
 from ui.meter import meter
 from ui.pacing import next_sentences
-from ui.page import GENERATION, QUICK, Shell, acts, integer
+from ui.page import GENERATION, QUICK, Shell, acts, close_button, integer
 from ui.rail import chats_view
 from ui.running import Running
 from ui.session import AnswerUpdate, Problem
@@ -45,6 +45,9 @@ class _ChatPage:
                 self._build_transcript()
                 self._build_composer()
             with gr.Column(elem_id="side", min_width=0):
+                close = gr.HTML(apply_default_css=False)
+                words = shell.words
+                words.add_dynamic(close, lambda lang: {"value": close_button(lang, "side")})
                 side = passage_view.panel(None, 0, "en")
                 self._side = gr.HTML(side, elem_id="passages", apply_default_css=False)
         self._wire()

@@ -14,7 +14,7 @@ import gradio as gr
 from rag.store import DocumentStore
 from ui.i18n import Words, t
 from ui.page import QUICK
-from ui.settings import PRESETS, SAMPLING, Settings, matching_preset, read_settings
+from ui.settings import MOST_PASSAGES, PRESETS, SAMPLING, Settings, matching_preset, read_settings
 
 # (name, least, most, step, default)
 SLIDERS = (
@@ -40,7 +40,7 @@ class Controls:
         self.chips = gr.HTML(elem_id="chips", apply_default_css=False)
         with gr.Column(elem_id="panel-retrieval", elem_classes="popover", min_width=0):
             self._add("use_retrieval", gr.Checkbox(True), "retrieval", info=True)
-            self._add("k", gr.Slider(1, 10, 4, step=1), "passages")
+            self._add("k", gr.Slider(1, MOST_PASSAGES, 4, step=1), "passages")
         with gr.Column(elem_id="panel-decoding", elem_classes="popover", min_width=0):
             self.preset = gr.Radio(value="precise", type="value")
             words.add_dynamic(self.preset, _preset_choices)

@@ -73,7 +73,7 @@ class Words:
         self._entries: list[tuple[Any, Callable[[str], dict[str, Any]]]] = []
 
     def add(self, component: C, **keys: str) -> C:
-        """`words.add(gr.Slider(...), label="chat.temperature")`: property names to string keys."""
+        """`words.add(gr.Slider(...), label="controls.seed")`: property names to string keys."""
 
         def properties(language: str) -> dict[str, Any]:
             return {name: t(language, key) for name, key in keys.items()}

@@ -93,6 +93,10 @@
     } else if (!on(".popover, #rail, #side") || on('#rail [data-act="open"], #new-chat')) {
       if (shell().dataset.sheet || shell().dataset.panel) open("panel", null);
     }
+    if (on("a.skip")) {
+      event.preventDefault();
+      find("#question textarea")?.focus();
+    }
     if (on('[data-act="edit"]')) setTimeout(() => find("#question textarea")?.focus(), 300);
   });
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from ui.i18n import Words
+from ui.i18n import Words, h
 from ui.parts import Parts
 
 # Gradio gives each event a queue of one unless told otherwise. Long answers share one group: the
@@ -44,6 +44,15 @@ element.addEventListener("click", (event) => {{
     trigger(button.dataset.act, {{ ...button.dataset }});
 }});
 """
+
+
+def close_button(language: str, sheet: str) -> str:
+    """Closes a sheet (`rail`, `side`) on a narrow screen; not shown on a wide one."""
+    label = h(language, "shell.close")
+    return (
+        f'<button type="button" class="switch close" data-sheet="{sheet}" aria-label="{label}">'
+        "✕</button>"
+    )
 
 
 def integer(event: gr.EventData, name: str) -> int | None:

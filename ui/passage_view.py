@@ -6,12 +6,12 @@ file names) is escaped; nothing in it is ever markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 from rag.citations import link_citations
 from rag.prompt import Prompt
-
 from rag.retriever import Retrieval, RetrievedPassage
 from ui.i18n import h, t
 from ui.prompt_view import place, prompt_view
@@ -73,21 +73,30 @@ def passage_card(
     return (
         f'<section class="{classes}" data-passage="{number}" tabindex="-1" aria-label="{label}">'
         f'<header><span class="number">{number}</span>{_name(passage)}'
-        f"{_place(passage, language)}</header>"
+        f"{_page(passage, language)}</header>{_heading(passage)}"
         f'<p class="text" dir="auto">{body}</p>{rest}{note}'
         f"{_bar(passage, retrieval, language)}</section>"
     )
 
 
 def excerpt(text: str, highlight: tuple[int, int] | None) -> tuple[str, str, str]:
-    """What to show of a passage: before, the supporting span, after; cut ends carry an ellipsis."""
-    start, end = highlight or (0, 0)
+    """What to show of a passage: before, the supporting span, after; cut ends carry an ellipsis.
+
+    Without a span it begins after the headings, which stand above it anyway.
+    """
+    start, end = highlight or (_after_headings(text),) * 2
     room = max(0, EXCERPT - (end - start))
-    first = max(0, start - room // 3)
+    first = max(0, start - room // 3) if highlight else start
     last = min(len(text), end + room - (start - first))
     before = ("… " if first else "") + text[first:start].lstrip()
     after = text[end:last].rstrip() + (" …" if last < len(text) else "")
     return before, text[start:end], after
+
+
+def _after_headings(text: str) -> int:
+    """Where the text begins behind Markdown headings; 0 if there is nothing else."""
+    match = re.match(r"(?:#{1,6} [^\n]*\n|\s*\n)*", text)
+    return match.end() if match and text[match.end() :].strip() else 0
 
 
 def share(passage: RetrievedPassage, retrieval: Retrieval) -> float:
@@ -121,13 +130,25 @@ def why_these(retrieval: Retrieval, language: str) -> str:
     )
     return (
         f'<details class="why"><summary>{h(language, "passages.why")}</summary>'
-        f"<p>{escape(text)}</p>"
+        f"<p>{escape(text)}</p>{_verdict(retrieval, language)}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         f"<table><thead><tr><th>{h(language, 'passages.col_signal')}</th>"
         f"<th>{h(language, 'passages.col_value')}</th></tr></thead>"
         f"<tbody>{signals}</tbody></table>"
         f"<p>{h(language, 'passages.why_limit')}</p></details>"
     )
+
+
+def _verdict(retrieval: Retrieval, language: str) -> str:
+    """The number that decides whether anything is relevant, beside its threshold."""
+    if "score" not in retrieval.signals:
+        return ""
+    numbers = {
+        "value": f"{retrieval.signals['score']:.3f}",
+        "threshold": f"{retrieval.threshold:.3f}",
+    }
+    key = "passages.relevant" if retrieval.relevant else "passages.irrelevant"
+    return f"<p>{h(language, key, **numbers)}</p>"
 
 
 def _title(
@@ -152,11 +173,9 @@ def _left_out(retrieval: Retrieval, prompt: Prompt | None, language: str) -> lis
 
 
 def _left_out_card(passage: RetrievedPassage, reason: str, language: str) -> str:
-    return (
-        f'<section class="card passage quiet-card"><header>{_name(passage)}'
-        f'{_place(passage, language)}</header><p class="aside">{h(language, reason)}</p>'
-        f"</section>"
-    )
+    header = f"<header>{_name(passage)}{_page(passage, language)}</header>{_heading(passage)}"
+    why = f'<p class="aside">{h(language, reason)}</p>'
+    return f'<section class="card passage quiet-card">{header}{why}</section>'
 
 
 def _bar(passage: RetrievedPassage, retrieval: Retrieval, language: str) -> str:
@@ -174,8 +193,17 @@ def _name(passage: RetrievedPassage) -> str:
     return f'<bdi class="name" title="{name}">{name}</bdi>'
 
 
-def _place(passage: RetrievedPassage, language: str) -> str:
-    return f'<span class="place" dir="auto">{escape(place(passage, language))}</span>'
+def _page(passage: RetrievedPassage, language: str) -> str:
+    if passage.page is None:
+        return ""
+    return f'<span class="place">{h(language, "passages.page", page=passage.page)}</span>'
+
+
+def _heading(passage: RetrievedPassage) -> str:
+    if not passage.heading:
+        return ""
+    whole = escape(" › ".join(passage.heading))
+    return f'<p class="heading" dir="auto" title="{whole}">{escape(passage.heading[-1])}</p>'
 
 
 def _ranked(rank: int | None, score: float | None, language: str) -> str:

@@ -12,18 +12,18 @@ import gradio as gr
 
 from rag.records import StoredDocument
 from ui.i18n import Words, h
-from ui.page import QUICK, Rail, acts
+from ui.page import QUICK, Rail, acts, close_button
 from ui.parts import Parts
 from ui.turns import Chats
 from ui.upload_button import wire_upload
 
 SHOWN_DOCUMENTS = 6
-BRAND = '<div class="brand"><i></i>Glassbox</div>'
 
 
 def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.State) -> Rail:
     """Called inside the rail's column."""
-    gr.HTML(BRAND, elem_id="brand", apply_default_css=False)
+    brand = gr.HTML(elem_id="brand", apply_default_css=False)
+    words.add_dynamic(brand, lambda lang: {"value": brand_view(lang)})
     new_chat = words.add(gr.Button(elem_id="new-chat", size="md"), value="rail.new_chat")
     chats = gr.HTML(elem_id="chats", apply_default_css=False, js_on_load=acts("open"))
     documents = gr.HTML(elem_id="rail-documents", apply_default_css=False)
@@ -40,6 +40,12 @@ def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.
         lambda lang: documents_view(parts.store.documents(), lang), language, documents, **QUICK
     )
     return Rail(new_chat, chats, documents, show_all)
+
+
+def brand_view(language: str) -> str:
+    """The name, what skips the rail, and what closes it where it is a drawer."""
+    skip = f'<a class="skip" href="#question">{h(language, "shell.skip")}</a>'
+    return f'{skip}<div class="brand"><i></i><b>Glassbox</b>{close_button(language, "rail")}</div>'
 
 
 def chats_view(chats: Chats, language: str) -> str:

@@ -18,6 +18,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "inventive": {"temperature": 1.1, "top_k": 0, "top_p": 1.0, "min_p": 0.05},
 }
 SAMPLING = tuple(PRESETS["precise"])
+MOST_PASSAGES = 10
 WHOLE = ("top_k", "max_new_tokens", "num_beams", "seed")
 NUMBERS = (*SAMPLING, "repetition_penalty", "max_new_tokens", "num_beams", "length_penalty", "seed")
 
@@ -35,21 +36,25 @@ class Settings:
 
 def read_settings(form: Mapping[str, Any]) -> Settings:
     """Raises ValueError, naming the parameter, for numbers that make no sense."""
-    numbers = {name: form[name] for name in NUMBERS}
-    for name in WHOLE:
-        if numbers[name] is None or numbers[name] != int(numbers[name]):
-            raise ValueError(f"{name} must be a whole number, not {numbers[name]!r}")
-        numbers[name] = int(numbers[name])
-    if numbers["num_beams"] > 1:
-        numbers["temperature"] = 0.0  # the form says so
+    numbers = {name: _whole(form[name]) if name in WHOLE else form[name] for name in NUMBERS}
+    k = _whole(form["k"])
+    if not isinstance(k, int) or not 1 <= k <= MOST_PASSAGES:
+        raise ValueError(f"k must be a whole number from 1 to {MOST_PASSAGES}, not {k!r}")
+    if isinstance(numbers["num_beams"], int) and numbers["num_beams"] > 1:
+        numbers["temperature"] = 0.0  # beams draw nothing; the form says so
     stop = tuple(line for line in (form["stop"] or "").splitlines() if line.strip())
     return Settings(
         config=GenerationConfig(**numbers, stop=stop),
         use_retrieval=bool(form["use_retrieval"]),
-        k=int(form["k"]),
+        k=k,
         document_ids=list(form["documents"] or ()) or None,
         system=(form["system"] or "").strip() or None,
     )
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 64.0 from a slider is 64. Anything else is left to be refused."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def matching_preset(form: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,91 @@
+"""The passages behind an answer: what is shown, what is said about it, and that it stays text."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ui_fakes import passage, retrieval, turn
+from ui.i18n import h
+from ui.passage_view import EXCERPT, cited_numbers, excerpt, panel, passage_card, share, why_these
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+def test_a_passage_shows_its_number_name_page_and_supporting_span():
+    card = passage_card(passage(1), 1, "en", retrieval(passage(1)))
+    assert '<span class="number">1</span>' in card
+    assert ">lease.pdf</bdi>" in card
+    assert "p. 4" in card
+    assert "<mark>Either party may terminate with three months&#x27; notice.</mark>" in card
+
+
+def test_everything_from_a_document_is_escaped():
+    found = passage(1, document=NASTY, text=NASTY + "x" * 400, heading=(NASTY,), page=None)
+    shown = panel(turn(found=retrieval(found, passage(2, document=NASTY))), 0, "en")
+    assert NASTY not in shown
+    assert "&lt;img src=x onerror=alert(1)&gt;" in shown
+
+
+@pytest.mark.parametrize("span", [(0, 10), (500, 560), (950, 1000), None])
+def test_an_excerpt_holds_the_whole_span_and_little_else(span):
+    text = "".join(chr(97 + i % 26) for i in range(1000))
+    before, marked, after = excerpt(text, span)
+    assert marked == (text[slice(*span)] if span else "")
+    assert len(before + marked + after) <= EXCERPT + 4
+    assert before.removeprefix("… ") + marked + after.removesuffix(" …") in text
+
+
+def test_an_excerpt_without_a_span_begins_after_the_headings():
+    assert excerpt("# Lease\n\n## Notice\n\nThree months.", None)[2] == "Three months."
+    assert excerpt("# Only a heading", None)[2] == "# Only a heading"
+
+
+def test_the_whole_passage_can_be_opened_when_it_was_cut():
+    long = passage(1, text="word " * 200, highlight=None)
+    assert "<details>" in passage_card(long, 1, "en", retrieval(long))
+    assert "<details>" not in passage_card(passage(1), 1, "en", retrieval(passage(1)))
+
+
+def test_a_passage_that_the_answer_does_not_cite_says_so():
+    shown = panel(turn("Three months. [1]"), 0, "en")
+    assert shown.count(h("en", "passages.not_cited")) == 1
+    assert cited_numbers("a [2] b [9]", 2) == {2}
+
+
+def test_the_threshold_is_the_middle_of_the_bar():
+    found = retrieval(passage(1, score=0.96))
+    assert share(passage(1, score=0.96), found) == 1.0
+    assert share(passage(1, score=found.threshold), found) == 0.5
+    assert 0 < share(passage(1, score=0.1), found) < 0.1
+
+
+def test_nothing_relevant_cites_nothing_and_shows_what_was_nearest():
+    shown = panel(turn("No idea.", retrieval(passage(1), relevant=False)), 0, "en")
+    assert h("en", "passages.none_relevant") in shown
+    assert h("en", "passages.not_given") in shown
+    assert 'class="number"' not in shown
+
+
+def test_what_did_not_fit_is_shown_as_left_out():
+    done = turn()
+    prompt = replace(done.update.prompt, used=(passage(1),), dropped=(passage(2),))
+    shown = panel(replace(done, update=replace(done.update, prompt=prompt)), 0, "en")
+    assert shown.count(h("en", "passages.dropped")) == 1
+
+
+def test_why_these_gives_both_ranks_and_says_how_little_was_read():
+    shown = why_these(retrieval(passage(3), considered=1234), "en")
+    assert "1,234 passages" in shown
+    assert "no. 3 · 0.900" in shown
+    assert "–" in shown  # not found by words
+    assert h("en", "passages.why_limit") in shown
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_empty_states_say_what_will_be_here(language):
+    assert h(language, "passages.empty") in panel(None, 0, language)
+    empty = turn("x", retrieval(relevant=False, considered=0))
+    assert h(language, "passages.no_documents") in panel(empty, 0, language)
+    off = turn("x")
+    off = replace(off, update=replace(off.update, retrieval=None))
+    assert h(language, "passages.off") in panel(off, 0, language)
