@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from llguidance import LLTokenizer
 from transformers import PreTrainedTokenizerFast
 
+from generation import constraints
 from generation.catalogue import CATALOGUE, WeightFile
 from generation.chat_template import Message, encode_chat
 from generation.errors import ModelError, WeightsError
@@ -64,6 +66,11 @@ class LanguageModel:
     def text_encoder(self) -> TextEncoder:
         """Copies of the tokenizer for our own use, which any number of threads can share."""
         return TextEncoder(self.tokenizer)
+
+    @cached_property
+    def grammar_tokenizer(self) -> LLTokenizer:
+        """The vocabulary as constraints need it, made when the first one is asked for."""
+        return constraints.grammar_tokenizer(self)
 
     def encode_chat(
         self, messages: Sequence[Message], add_generation_prompt: bool = True
@@ -206,7 +213,7 @@ def _resolve(source: str, progress: Progress) -> tuple[Path, WeightFile | None]:
     if source in models:
         return ensure(source, progress), CATALOGUE[source]
     path = Path(source).expanduser()
-    if path.is_dir() or (path.is_file() and path.suffix == ".gguf"):
+    if source and (path.is_dir() or (path.is_file() and path.suffix == ".gguf")):
         return path, None
     if not path.exists() and is_hub_id(source):
         return fetch_from_hub(source, progress), None

@@ -9,7 +9,7 @@ one draw. Each filter sees the probabilities that the one before it left, renorm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from generation.config import GenerationConfig
 
 ORDER = (
     "logit_bias",
+    "constraint",
     "repetition_penalty",
     "presence_penalty",
     "frequency_penalty",
@@ -97,13 +98,21 @@ def ban_repeated_ngrams(scores: Tensor, token_ids: Tensor, n: int) -> Tensor:
     banned = torch.zeros_like(scores, dtype=torch.bool)
     rows, places = seen.nonzero(as_tuple=True)
     banned[rows, windows[rows, places, -1]] = True
-    return scores.masked_fill(banned, -torch.inf)
+    return _unless_nothing_is_left(scores, scores.masked_fill(banned, -torch.inf))
 
 
 def ban_tokens(scores: Tensor, token_ids: Iterable[int]) -> Tensor:
     """Make some tokens impossible: `(B, V)` to `(B, V)`."""
     index = torch.tensor(sorted(token_ids), device=scores.device, dtype=torch.long)
-    return scores.index_fill(-1, index, -torch.inf)
+    return _unless_nothing_is_left(scores, scores.index_fill(-1, index, -torch.inf))
+
+
+def _unless_nothing_is_left(before: Tensor, after: Tensor) -> Tensor:
+    """`after` `(B, V)`, but rows in which it bans every token are as they were before.
+
+    A constraint may leave a single token, which no ban can then take away.
+    """
+    return torch.where(after.isneginf().all(dim=-1, keepdim=True), before, after)
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
@@ -185,13 +194,17 @@ def adjust(
     prompt_length: int,
     config: GenerationConfig,
     end_ids: Iterable[int],
+    constrain: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Everything that acts on single tokens because of the text so far, in the order of `ORDER`.
 
     scores `(B, V)`: logits, or log-probabilities for beams; texts: B rows of prompt and generated
-    token ids, equally long. Returns `scores` itself when no option asks for anything.
+    token ids, equally long; constrain: what puts tokens of a wrong form at -inf. Returns `scores`
+    itself when no option asks for anything.
     """
     scores = apply_logit_bias(scores, config.logit_bias)
+    if constrain is not None:
+        scores = constrain(scores)
     if config.reads_history:
         token_ids = torch.tensor(texts, device=scores.device)  # (B, T)
         scores = apply_repetition_penalty(scores, token_ids, config.repetition_penalty)
@@ -214,6 +227,14 @@ def warp(logits: Tensor, config: GenerationConfig) -> Tensor:
     logits = top_p_filter(logits, config.top_p)
     logits = min_p_filter(logits, config.min_p)
     return typical_filter(logits, config.typical_p)
+
+
+def keep_drawn(logits: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """Draw n tokens without replacement from softmax(logits) `(V,)`; the others go to -inf."""
+    probs = torch.softmax(logits, dim=-1)
+    possible = int((probs > 0).sum())
+    drawn = torch.multinomial(probs, min(n, possible), replacement=False, generator=generator)
+    return torch.full_like(logits, -torch.inf).index_copy(0, drawn, logits[drawn])
 
 
 def sample(logits: Tensor, generator: torch.Generator) -> Tensor:

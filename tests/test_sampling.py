@@ -117,14 +117,19 @@ def test_a_bias_moves_the_token_it_names():
 
 def test_every_option_of_the_order_is_an_option_and_they_act_in_that_order(monkeypatch):
     names = {f.name for f in fields(GenerationConfig)}
-    assert set(sampling.ORDER) <= names
+    assert set(sampling.ORDER) - {"constraint"} <= names  # which is an argument of its own
     acted = []
     functions = dict.fromkeys(
-        ["apply_logit_bias", "apply_repetition_penalty", "apply_presence_and_frequency_penalty",
-         "ban_repeated_ngrams", "ban_tokens", "apply_temperature", "top_k_filter", "top_p_filter",
-         "min_p_filter", "typical_filter"]
+        ["apply_logit_bias", "constrain", "apply_repetition_penalty",
+         "apply_presence_and_frequency_penalty", "ban_repeated_ngrams", "ban_tokens",
+         "apply_temperature", "top_k_filter", "top_p_filter", "min_p_filter", "typical_filter"]
     )  # fmt: skip
-    for name in functions:
+
+    def constrain(scores):
+        acted.append("constrain")
+        return scores
+
+    for name in functions.keys() - {"constrain"}:
         original = getattr(sampling, name)
 
         def spy(scores, *args, name=name, original=original):
@@ -133,8 +138,23 @@ def test_every_option_of_the_order_is_an_option_and_they_act_in_that_order(monke
 
         monkeypatch.setattr(sampling, name, spy)
     config = GenerationConfig(temperature=0.5, repetition_penalty=1.1, min_new_tokens=2)
-    sampling.warp(sampling.adjust(LOGITS, [[0]], 1, config, {1}), config)
+    sampling.warp(sampling.adjust(LOGITS, [[0]], 1, config, {1}, constrain), config)
     assert acted == list(functions)
+
+
+def test_a_ban_that_would_leave_nothing_is_not_applied():
+    def only(*token_ids):
+        cut = torch.full_like(LOGITS, -torch.inf)
+        return lambda scores: cut.index_copy(-1, torch.tensor(token_ids), scores[:, token_ids])
+
+    least = GenerationConfig(min_new_tokens=5)
+    no_repeat = GenerationConfig(no_repeat_ngram_size=1)
+    one = sampling.adjust(LOGITS, [[0, 2]], 1, least, {4}, only(4))
+    assert one[0, 4] == LOGITS[0, 4]
+    two = sampling.adjust(LOGITS, [[0, 2]], 1, no_repeat, {4}, only(2))
+    assert two[0, 2] == LOGITS[0, 2]
+    three = sampling.adjust(LOGITS, [[0, 2]], 1, no_repeat, {4}, only(2, 3))
+    assert three.isfinite().nonzero()[:, 1].tolist() == [3]
 
 
 @given(rows)
