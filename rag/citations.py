@@ -5,13 +5,23 @@ sentence without one, by shared words. Neither says that a sentence is true, onl
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from rag.evidence import Span, best_sentence, sentences
+from rag.terms import content_terms, tokenize
 
 # A fence that is still open runs to the end: while the answer is written, it may yet be closed.
 _CODE = re.compile(r"(?ms)^[ >]*(```|~~~).*?(?:^[ >]*\1|\Z)|``[^\n]+?``|`[^`\n]+`")
 _MARKER = re.compile(r"[\[［【]\s*\d{1,4}(?:\s*[,，、;；]\s*\d{1,4})*\s*[\]］】]")
 _NUMBER = re.compile(r"\d+")
+_LIST_MARK = re.compile(r"(?m)^\s*(?:\d{1,3}[.)、]|[-*+•])\s*")
+
+# Share of a sentence's terms that must stand in one sentence of a passage. On XQuAD, with the
+# best three passages: of answers found there all are aligned, 95 % with the very sentence (English
+# and Chinese); of sentences from other articles none is.
+SUPPORTED = 0.6
 
 
 @dataclass(frozen=True)
@@ -57,3 +67,40 @@ def _markers(answer: str) -> list[tuple[int, int]]:
         for match in _MARKER.finditer(answer)
         if not any(start <= match.start() < end for start, end in code)
     ]
+
+
+@dataclass(frozen=True)
+class Support:
+    """Sentence `start` to `end` of the answer shares most of its words with `span` of a passage.
+
+    `citation` counts passages from 1, as the markers do.
+    """
+
+    start: int
+    end: int
+    citation: int
+    span: Span
+
+
+def support(answer: str, passages: Sequence[str]) -> list[Support]:
+    """What stands behind the sentences of `answer` that carry no marker of their own.
+
+    Rather none than a wrong one: a sentence of which too little, or a number of which, is not in
+    the passage's sentence is left out, and so is all code.
+    """
+    found = []
+    hidden = [match.span() for match in _CODE.finditer(answer)]
+    marked = [start for start, _ in _markers(answer)]
+    for start, end in sentences(answer):
+        if any(left < end and start < right for left, right in hidden):
+            continue
+        if any(start <= at < end for at in marked):
+            continue
+        wanted = content_terms(_LIST_MARK.sub(" ", answer[start:end]))
+        best = best_sentence(passages, wanted)
+        if best is None or best.share < SUPPORTED:
+            continue
+        evidence = passages[best.text][slice(*best.span)]
+        if {t for t in wanted if _NUMBER.search(t)} <= set(tokenize(evidence)):
+            found.append(Support(start, end, best.text + 1, best.span))
+    return found

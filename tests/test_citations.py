@@ -1,0 +1,124 @@
+"""`rag.citations`: only passages that were shown are cited; support is none rather than wrong."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.citations import link_citations, support
+
+
+def cited(answer: str, count: int = 3) -> list[int]:
+    return [s.citation for s in link_citations(answer, count) if s.citation is not None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"),
+    [
+        ("It is so [1].", [1]),
+        ("It is so[2]. And so [1].", [2, 1]),
+        ("Both [1][3].", [1, 3]),
+        ("Both [1, 3].", [1, 3]),
+        ("All [1,2;3]", [1, 2, 3]),
+        ("两处【1】【2，3】", [1, 2, 3]),
+        ("全角［２］", [2]),
+        ("[ 1 ]", [1]),
+        ("[01]", [1]),
+        ("None [0] [4] [99] [-1]", []),
+        ("Some [1, 99]", [1]),
+        ("[1.5] [1-3] [x] [] [1 [2", []),
+        ("[123456789012345678901234567890]", []),
+        ("In code: `a[1]` and ``b[2]``.", []),
+        ("```python\na[1] = 2\n```\nSo [2].", [2]),
+        ("~~~\na[1]\n~~~ [3]", [3]),
+        ("```\nstill open [1]", []),
+        ("> ```\n> a[1]\n> ```\nSo [2].", [2]),
+        ("a lone ` and [1]", [1]),
+        ("", []),
+    ],
+)
+def test_finds_the_citations(answer, numbers):
+    assert cited(answer) == numbers
+
+
+def test_without_passages_nothing_is_cited():
+    assert cited("So [1].", count=0) == []
+
+
+def test_each_number_of_a_group_is_its_own_segment():
+    segments = link_citations("See [1, 9, 2].", 2)
+    assert [(s.text, s.citation) for s in segments] == [
+        ("See ", None),
+        ("[1, 9, ", 1),
+        ("2]", 2),
+        (".", None),
+    ]
+
+
+@given(st.text(alphabet="[]【】1290, ，a`\n~[]1"), st.integers(0, 12))
+def test_the_segments_joined_are_the_answer_and_cite_only_what_was_shown(answer, count):
+    segments = link_citations(answer, count)
+    assert "".join(s.text for s in segments) == answer
+    assert all(s.citation is None or 1 <= s.citation <= count for s in segments)
+    assert all(s.text for s in segments)
+
+
+@pytest.mark.parametrize("piece", ["`", "[1", "`` ` ", "```\n", "[1, ", "【", "~~~\n`"])
+def test_a_long_odd_answer_takes_no_time(piece):
+    started = time.perf_counter()
+    link_citations(piece * 20_000, 5)
+    assert time.perf_counter() - started < 2
+
+
+ENGLISH = [
+    "The Ashgrove orchard was planted in 1911 by Petra Lindqvist. It has four hundred trees.",
+    "The harvest begins on the second Tuesday of September. Pickers are paid by the crate.",
+]
+CHINESE = [
+    "北礁灯塔建于一九二三年，塔高四十一米。守护人名叫沈静澜。",
+    "每天傍晚六点零七分点亮主灯。",
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "passages", "citation", "evidence"),
+    [
+        ("Petra Lindqvist planted the orchard in 1911.", ENGLISH, 1, "The Ashgrove orchard was"),
+        ("Pickers get paid by the crate.", ENGLISH, 2, "Pickers are paid by the crate."),
+        ("1911", ENGLISH, 1, "The Ashgrove orchard was"),
+        ("灯塔守护人名叫沈静澜。", CHINESE, 1, "守护人名叫沈静澜。"),
+        ("主灯在每天傍晚点亮。", CHINESE, 2, "每天傍晚六点零七分点亮主灯。"),
+    ],
+)
+def test_a_sentence_is_aligned_with_what_supports_it(answer, passages, citation, evidence):
+    (found,) = support(answer, passages)
+    assert answer[found.start : found.end] == answer
+    assert found.citation == citation
+    assert passages[citation - 1][slice(*found.span)].startswith(evidence)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Paris is the capital of France.",
+        "The orchard was planted in 1912 by Petra Lindqvist.",  # another number
+        "It is so.",
+        "巴黎是法国的首都。",
+        "The orchard was planted in 1911 by Petra Lindqvist [1].",  # has its own marker
+        "```\nPetra Lindqvist planted the orchard in 1911\n```",
+        "",
+    ],
+)
+def test_rather_none_than_a_wrong_one(answer):
+    assert support(answer, ENGLISH + CHINESE) == []
+
+
+def test_each_sentence_is_aligned_by_itself_and_list_numbers_do_not_count():
+    answer = "1. Pickers are paid by the crate.\n2. The moon is far away.\n3. It has 400 trees."
+    found = support(answer, ENGLISH)
+    assert [answer[s.start : s.end] for s in found] == ["1. Pickers are paid by the crate."]
+
+
+def test_without_passages_nothing_is_supported():
+    assert support("Petra Lindqvist planted the orchard.", []) == []
