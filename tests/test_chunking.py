@@ -48,7 +48,7 @@ def markdown(text: str) -> Document:
     return load_stream(io.BytesIO(text.encode()), "a.md")
 
 
-def assert_sound(source: Document, passages: list[Passage], token_spans, most: int) -> None:  # type: ignore[no-untyped-def]
+def assert_sound(source: Document, passages: list[Passage], token_spans, most: int) -> None:
     covered = bytearray(len(source.text))
     for passage in passages:
         assert source.text[passage.start : passage.end] == passage.text
@@ -71,7 +71,7 @@ TEXTS = st.text(
 
 @settings(deadline=None, max_examples=200)
 @given(TEXTS, st.sampled_from([words, characters, unsteady, several]), st.data())
-def test_no_text_is_lost_spans_are_exact_and_none_is_too_long(text, token_spans, data) -> None:  # type: ignore[no-untyped-def]
+def test_no_text_is_lost_spans_are_exact_and_none_is_too_long(text, token_spans, data) -> None:
     most = data.draw(st.integers(4, 60))
     overlap = data.draw(st.integers(0, most // 2))
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(text) - 1)), max_size=5)))

@@ -42,6 +42,12 @@ def long_pdf(path: Path, pages: int) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PDF that takes seconds to read."""
+    return long_pdf(tmp_path_factory.mktemp("slow") / "a.pdf", 300)
+
+
 def test_the_child_reads_what_the_parent_would(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# 标题\n\ntext 😀\n")
     (tmp_path / "a.html").write_text("<html><h1>A</h1><p>b")
@@ -91,15 +97,15 @@ def test_progress_is_reported_by_page(tmp_path: Path) -> None:
     assert [(done, total) for _, done, total in reports] == [(n, 5) for n in range(1, 6)]
 
 
-def test_a_parser_that_does_not_end_is_stopped(tmp_path: Path) -> None:
+def test_a_parser_that_does_not_end_is_stopped(slow: Path) -> None:
     begin = time.monotonic()
-    assert code_of(long_pdf(tmp_path / "a.pdf", 300), limits=Limits(seconds=0.7)) == "timeout"
+    assert code_of(slow, limits=Limits(seconds=0.7)) == "timeout"
     assert time.monotonic() - begin < 5
 
 
-def test_the_processor_time_of_a_child_is_limited_even_if_nobody_waits(tmp_path: Path) -> None:
+def test_the_processor_time_of_a_child_is_limited_even_if_nobody_waits(slow: Path) -> None:
     arguments = '["a.pdf", {"seconds": 0.2}]'
-    with open(long_pdf(tmp_path / "a.pdf", 300), "rb") as file:
+    with open(slow, "rb") as file:
         done = subprocess.run(
             [sys.executable, "-m", "rag.sandbox", arguments],
             stdin=file,
@@ -110,13 +116,12 @@ def test_the_processor_time_of_a_child_is_limited_even_if_nobody_waits(tmp_path:
     assert done.returncode == -signal.SIGXCPU
 
 
-def test_reading_can_be_cancelled_at_any_time(tmp_path: Path) -> None:
-    path = long_pdf(tmp_path / "a.pdf", 300)
-    assert code_of(path, should_stop=lambda: True) == "cancelled"
+def test_reading_can_be_cancelled_at_any_time(slow: Path) -> None:
+    assert code_of(slow, should_stop=lambda: True) == "cancelled"
     pages: list[int] = []
     begin = time.monotonic()
     code = code_of(
-        path,
+        slow,
         should_stop=lambda: len(pages) >= 3,
         progress=lambda label, done, total: pages.append(done),
     )
@@ -128,18 +133,18 @@ def test_reading_can_be_cancelled_at_any_time(tmp_path: Path) -> None:
     ("sign", "code"), [(signal.SIGKILL, "too_much_memory"), (signal.SIGSEGV, "crashed")]
 )
 def test_a_child_that_is_killed_or_crashes_gives_an_error(
-    tmp_path: Path, sign: signal.Signals, code: str
+    slow: Path, sign: signal.Signals, code: str
 ) -> None:
     def kill(label: str, done: int, total: int) -> None:
         if done == 1:
             psutil.Process().children()[0].send_signal(sign)
 
-    assert code_of(long_pdf(tmp_path / "a.pdf", 300), progress=kill) == code
+    assert code_of(slow, progress=kill) == code
 
 
 def test_a_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text("<p><i>" * 150_000)
-    limits = Limits(memory_bytes=120 * MEGABYTE)
+    (tmp_path / "a.html").write_text("<p>a <b>b</b></p>" * 80_000)
+    limits = Limits(memory_bytes=100 * MEGABYTE)
     assert code_of(tmp_path / "a.html", limits=limits) == "too_much_memory"
 
 
@@ -207,7 +212,7 @@ def test_a_bomb_gives_a_clear_error_and_leaves_the_server_small(
     bomb(path)
     before = psutil.Process().memory_info().rss
     code = code_of(path, limits=Limits(seconds=20))
-    assert code in ("archive_bomb", "unsafe", "damaged", "too_much_memory", "no_pages", "no_text")
+    assert code in ("archive_bomb", "unsafe", "damaged", "too_much_memory", "no_text")
     assert psutil.Process().memory_info().rss - before < 50 * MEGABYTE
 
 

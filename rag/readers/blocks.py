@@ -17,7 +17,10 @@ MEGABYTE = 2**20
 class DocumentError(Exception):
     """A file that cannot be read. The message tells the person what happened and what to do.
 
-    `code` is a short stable word, such as "encrypted", for programs and translations.
+    `code` is a short stable word for programs and translations. What readers give: "archive_bomb",
+    "binary", "damaged", "empty", "encrypted", "no_text", "scanned", "too_big", "too_many_pages",
+    "too_much_text", "unsafe", "unsupported"; the sandbox adds "cancelled", "crashed", "timeout" and
+    "too_much_memory".
     """
 
     def __init__(self, code: str, message: str) -> None:

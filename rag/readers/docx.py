@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,7 +46,9 @@ def read_docx(source: Source) -> Iterator[Block]:
         reader = _Reader(document)
         body = list(reader.blocks(document.element.body))
         running = list(reader.headers_and_footers())
-    except (LookupError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a parser may raise anything on a broken file
         raise DocumentError(
             "damaged", "This Word document is damaged and could not be read. Save it again in Word."
         ) from error

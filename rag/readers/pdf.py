@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 
 from pypdf import PageObject, PdfReader
-from pypdf.errors import DependencyError, PyPdfError
+from pypdf.errors import DependencyError
 
 from rag.readers.blocks import Block, DocumentError, Source
 from rag.readers.pdf_layout import layout
@@ -20,24 +20,13 @@ from rag.readers.running_lines import without_running_lines
 _JUNK_SHARE = 0.05  # of the characters; above it the person is warned
 _HARDLY_ANY_TEXT = 20  # characters beside a picture: a stamp on a scan
 _TAIL = 64 * 1024  # bytes in which the end of a complete file is marked
-_PARSER_ERRORS = (
-    PyPdfError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)  # what pypdf raises on broken files
 
 
 def read_pdf(source: Source) -> Iterator[Block]:
     """The paragraphs of all pages.
 
     Raises:
-        DocumentError: "damaged", "encrypted", "no_pages", "too_many_pages", "scanned", "no_text".
+        DocumentError: "damaged", "encrypted", "too_many_pages", "scanned" or "no_text".
     """
     pages = _open(source)
     lines: list[list[Line]] = []
@@ -45,7 +34,9 @@ def read_pdf(source: Source) -> Iterator[Block]:
     for number, page in enumerate(pages, 1):
         try:
             found, found_junk = page_lines(page)
-        except _PARSER_ERRORS:
+        except MemoryError:
+            raise
+        except Exception:  # a parser may raise anything on a broken file
             found, found_junk = [], 0
             unread += 1
         lines.append(found)
@@ -73,10 +64,12 @@ def _open(source: Source) -> list[PageObject]:
         pages = list(reader.pages)
     except DependencyError as error:  # a cipher that needs another library
         raise _encrypted() from error
-    except _PARSER_ERRORS as error:
+    except (DocumentError, MemoryError):
+        raise
+    except Exception as error:  # a parser may raise anything on a broken file
         raise _damaged() from error
     if not pages:
-        raise DocumentError("no_pages", "This PDF has no pages. Export it again.")
+        raise DocumentError("no_text", "This PDF has no pages. Export it again.")
     return pages
 
 
@@ -131,5 +124,5 @@ def _has_picture(page: PageObject) -> bool:
     try:
         objects = page["/Resources"]["/XObject"]  # type: ignore[index]
         return any(objects[name]["/Subtype"] == "/Image" for name in objects)
-    except _PARSER_ERRORS:
+    except Exception:  # as above
         return False
