@@ -78,7 +78,7 @@ def parse_in_sandbox(
                 raise DocumentError(*frame["error"])
             elif "document" in frame:
                 return _document(frame["document"])
-        raise _died(child.wait(), limits)
+        raise _died(child, limits)
     finally:
         child.kill()
         child.wait()
@@ -96,13 +96,15 @@ def _frames(child: subprocess.Popen[bytes], largest: int) -> Iterator[dict[str, 
 
     def read_all() -> None:
         assert child.stdout is not None
-        with child.stdout as stream, suppress(OSError, ValueError):
-            while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
-                (length,) = _LENGTH.unpack(head)
-                if length > largest or len(body := stream.read(length)) < length:
-                    break
-                frames.put(json.loads(body))
-        frames.put(None)
+        try:
+            with child.stdout as stream, suppress(OSError, ValueError, RecursionError):
+                while len(head := stream.read(_LENGTH.size)) == _LENGTH.size:
+                    (length,) = _LENGTH.unpack(head)
+                    if length > largest or len(body := stream.read(length)) < length:
+                        break
+                    frames.put(json.loads(body))
+        finally:
+            frames.put(None)
 
     threading.Thread(target=read_all, daemon=True).start()
     frame: dict[str, Any] | None = {}
@@ -114,8 +116,12 @@ def _frames(child: subprocess.Popen[bytes], largest: int) -> Iterator[dict[str, 
             frame = {}
 
 
-def _died(status: int, limits: Limits) -> DocumentError:
-    """What the exit of a child without an answer means."""
+def _died(child: subprocess.Popen[bytes], limits: Limits) -> DocumentError:
+    """What it means that a child ends, or should be about to, without an answer."""
+    try:
+        status = child.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return _crashed()
     if hasattr(signal, "SIGXCPU") and status == -signal.SIGXCPU:
         return _timeout(limits)
     if hasattr(signal, "SIGKILL") and status == -signal.SIGKILL:

@@ -243,7 +243,7 @@ def test_an_answer_that_no_child_of_ours_gives_is_a_crash(
     answers = (b"", b"\0\0", b"\xff\xff\xff\xff", b"\0\0\0\2{]", b'\0\0\0\x0f{"document":{}}')
     real = subprocess.Popen
     for answer in answers:
-        script = f"import sys; sys.stdout.buffer.write({answer!r})"
+        script = f"import os, time; os.write(1, {answer!r}); os.close(1); time.sleep(9)"
         monkeypatch.setattr(
             subprocess,
             "Popen",
