@@ -124,8 +124,10 @@ class Application:
 
         if not self._store.documents():
             with as_file(files("corpus")) as corpus:
-                for _ in ingest_folder(self._store, self._embedder, corpus, self._progress):
-                    pass
+                total = len(list(corpus.glob("*/*.md")))
+                added = ingest_folder(self._store, self._embedder, corpus)
+                for number, _ in enumerate(added, start=1):
+                    self._progress("Adding the documents that come with Glassbox", number, total)
         done.touch()
 
 

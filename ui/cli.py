@@ -99,7 +99,7 @@ def add(args: argparse.Namespace, application: Application, progress: ProgressLi
     store, embedder = application.indexed_store()
     for path in _files([Path(p) for p in args.paths]):
         try:
-            result = ingest(store, embedder, path, progress=progress)
+            result = ingest(store, embedder, path, progress=_named(progress, path.name))
         except Exception as error:  # one bad file does not stop the others
             if not is_stated(error):
                 raise
@@ -206,6 +206,10 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
+
+
+def _named(progress: ProgressLine, name: str) -> Callable[[str, int, int], None]:
+    return lambda step, done, total: progress(f"Adding {name}", done, total)
 
 
 def _fail(error: Exception, code: int = FAILED) -> int:

@@ -85,9 +85,8 @@ def status_text(update: ComparisonUpdate, language: str) -> str:
         return t(language, update.problem.key, **update.problem.values)
     if update.stage == "retrieving":
         return t(language, "chat.retrieving")
-    if update.stage == "reading":
-        tokens = sum(run.prompt_tokens for run in update.runs.values())
-        return t(language, "chat.reading", tokens=f"{tokens:,}")
+    if update.stage == "waiting" and update.ahead:
+        return t(language, "chat.waiting", ahead=update.ahead)
     if update.retrieval is not None and not update.retrieval.relevant:
         return t(language, "compare.nothing_relevant")
     return divergence_text(update, language) if update.stage == "done" else ""
@@ -144,7 +143,9 @@ def _side_html(update: ComparisonUpdate, side: Side, language: str) -> str:
 
 
 def _ending(run: SideRun, language: str) -> str:
-    if run.finish_reason is None:
+    if run.finish_reason is None and not run.steps:
+        facts = [t(language, "chat.reading", tokens=f"{run.prompt_tokens:,}")]
+    elif run.finish_reason is None:
         facts = [t(language, "chat.writing", count=len(run.steps))]
     else:
         facts = run_facts(run, language)

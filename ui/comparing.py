@@ -15,6 +15,7 @@ from typing import Literal
 from generation.comparison import Side, compare, differing_tokens, first_divergence
 from generation.decoding import FinishReason, GenerationConfig, Step
 from generation.model import LanguageModel
+from generation.scheduler import Cancelled
 from generation.streaming import stream_text
 from rag.prompt import Prompt, build_messages
 from rag.retriever import Retrieval
@@ -61,6 +62,7 @@ class ComparisonUpdate:
     runs: dict[Side, SideRun] = field(default_factory=dict)
     differing: int = 0
     divergence: int | None = None
+    ahead: int = 0
     problem: Problem | None = None
 
     @property
@@ -102,6 +104,7 @@ def compare_answers(
             retrieval=retrieval,
             runs={side: SideRun(prompts[side], len(ids[side])) for side in SIDES},
             differing=sum(differing_tokens(ids["with"], ids["without"])),
+            ahead=parts.scheduler.waiting,
         )
         yield update
         with parts.scheduler.turn(session, stopped):
@@ -110,6 +113,8 @@ def compare_answers(
             for written in _write(lm, update, ids, stopped):
                 update = written
                 yield update
+    except Cancelled:  # while waiting for the turn
+        yield _ended(update)
     except Exception as error:
         yield replace(update, stage="done", problem=problem_of(error, lm, config))
 
@@ -141,9 +146,14 @@ def _write(
                 update = replace(update, divergence=_divergence(runs))
             update = replace(update, stage="writing")
             yield update
-    for run in runs.values():
+    yield _ended(update)
+
+
+def _ended(update: ComparisonUpdate) -> ComparisonUpdate:
+    """The last update: a side without a reason to end was stopped."""
+    for run in update.runs.values():
         run.finish_reason = run.finish_reason or FinishReason.CANCELLED
-    yield replace(update, stage="done")
+    return replace(update, stage="done")
 
 
 def _divergence(runs: dict[Side, SideRun]) -> int | None:

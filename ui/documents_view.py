@@ -104,6 +104,9 @@ def _row(document: StoredDocument, language: str, choice: Choice) -> str:
         f'<time datetime="{escape(document.added_at)}">{escape(document.added_at[:10])}</time>',
         _actions(document, language, choice),
     )
+    if document.id == choice.removing:  # the question takes the place of the figures
+        question = f'<td class="actions" colspan="{len(COLUMNS) - 1}">{cells[-1]}</td>'
+        return f'<tr{current}><td class="name">{cells[0]}</td>{question}</tr>'
     columns = "".join(
         f'<td class="{column}">{cell}</td>' for column, cell in zip(COLUMNS, cells, strict=True)
     )
@@ -116,7 +119,7 @@ def _actions(document: StoredDocument, language: str, choice: Choice) -> str:
         return _button("remove", "quiet", document, language, focus)
     question = h(language, "documents.sure", count=document.passages)
     return (
-        f'<span role="alertdialog" aria-label="{question}"><span class="sure">{question}</span>'
+        f'<span role="alertdialog" aria-label="{question}"><span>{question}</span>'
         f"{_button('confirm', 'danger', document, language)}"
         f"{_button('keep', 'quiet', document, language, ' data-focus')}</span>"
     )
