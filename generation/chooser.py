@@ -36,15 +36,15 @@ class Chooser:
         self._end_ids = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
 
     @torch.inference_mode()
-    def choose(self, logits: Tensor, started: float) -> Step:
-        """Choose from logits `(1, V)`, record the turn that began at `started`."""
+    def choose(self, logits: Tensor, started: float, choose_from: Tensor | None = None) -> Step:
+        """Choose from logits `(1, V)`, record the turn that began at `started`.
+
+        `choose_from` `(1, V)`, when a strategy gives it, is handed to the sampler in their place;
+        what the record says of the model is still said of `logits`.
+        """
         model = sampling.logits_to_logprobs(logits)[0]  # (V,)
-        if not math.isfinite(float(model.amax())):  # one NaN or +inf logit makes all of them NaN
-            raise FloatingPointError(
-                "The model returned numbers that are not finite, so no token can be chosen. "
-                "Try --precision fp32."
-            )
-        sampler_logits = self._sampler_logits(logits)  # (1, V)
+        check_finite(model)
+        sampler_logits = self._sampler_logits(logits if choose_from is None else choose_from)
         sampler = sampling.logits_to_logprobs(sampler_logits)[0]  # (V,)
         if self._config.temperature == 0:
             token_id = int(sampler_logits.argmax(dim=-1))
@@ -66,11 +66,15 @@ class Chooser:
             seconds=perf_counter() - started,
         )
 
-    def _sampler_logits(self, logits: Tensor) -> Tensor:
-        """What the choice is made from: `(1, V)` to `(1, V)`, impossible tokens at -inf."""
-        logits = sampling.adjust(
+    def adjust(self, logits: Tensor) -> Tensor:
+        """What penalties and bans make of logits for the next token: `(1, V)` to `(1, V)`."""
+        return sampling.adjust(
             logits, [self._ids], self._prompt_length, self._config, self._lm.end_ids
         )
+
+    def _sampler_logits(self, logits: Tensor) -> Tensor:
+        """What the choice is made from: `(1, V)` to `(1, V)`, impossible tokens at -inf."""
+        logits = self.adjust(logits)
         if self._config.temperature == 0:
             return sampling.greedy(logits)
         return sampling.warp(logits, self._config)
@@ -95,6 +99,16 @@ class Chooser:
         if len(self._ids) >= self._lm.context_length:
             return FinishReason.CONTEXT_FULL
         return None
+
+
+def check_finite(logprobs: Tensor) -> None:
+    """Raise FloatingPointError when the logits behind log-probabilities `(..., V)` had no sense."""
+    # One NaN or +inf logit makes the log-probabilities of its whole row NaN.
+    if not math.isfinite(float(logprobs.amax())):
+        raise FloatingPointError(
+            "The model returned numbers that are not finite, so no token can be chosen. "
+            "Try --precision fp32."
+        )
 
 
 def entropy_bits(logprobs: Tensor) -> float:

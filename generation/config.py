@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +73,7 @@ class GenerationConfig:
         self, name: str, low: float, high: float, *, whole: bool = False, open_low: bool = False
     ) -> None:
         value = getattr(self, name)
-        kind = "a whole number" if whole else "a number"
-        interval = (
-            f"{'above' if open_low else 'from'} {low:g} {'up to' if open_low else 'to'} {high:g}"
-        )
-        if (
-            not _is_number(value, whole=whole)
-            or not low <= value <= high
-            or (open_low and value == low)
-        ):
-            raise ValueError(f"{name} must be {kind} {interval}, not {value!r}")
+        check_number(name, value, low, high, whole=whole, open_low=open_low)
         object.__setattr__(self, name, int(value) if whole else float(value))
 
     def _check_logit_bias(self) -> None:
@@ -116,6 +108,28 @@ class GenerationConfig:
         if self.num_beams > 1:
             return "beam search"
         return "greedy" if self.temperature == 0 else "sampling"
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    whole: bool = False,
+    open_low: bool = False,
+) -> None:
+    """ValueError, which names the option and its range, for a value that makes no sense."""
+    if (
+        not _is_number(value, whole=whole)
+        or not low <= value <= high
+        or (open_low and value == low)
+    ):
+        kind = "a whole number" if whole else "a number"
+        interval = (
+            f"{'above' if open_low else 'from'} {low:g} {'up to' if open_low else 'to'} {high:g}"
+        )
+        raise ValueError(f"{name} must be {kind} {interval}, not {value!r}")
 
 
 def _is_number(value: object, *, whole: bool = False) -> bool:

@@ -123,6 +123,25 @@ def forward(lm: LanguageModel, cache: KVCache, token_ids: Tensor, keep: int = 1)
     return output.logits.float()
 
 
+@torch.inference_mode()
+def forward_with_hidden(
+    lm: LanguageModel, cache: KVCache, token_ids: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One pass over tokens `(B, T)`, as `forward`, that also shows what the logits are read from.
+
+    Returns float32 logits `(B, V)` of the last position and the float32 hidden states `(B, T, D)`
+    of all T positions after the last layer.
+    """
+    output = lm.hf_model(
+        input_ids=token_ids.to(lm.device),
+        cache=cache,
+        use_cache=True,
+        logits_to_keep=1,
+        output_hidden_states=True,
+    )
+    return output.logits[:, -1].float(), output.hidden_states[-1].float()
+
+
 def generate_without_cache(
     lm: LanguageModel, ids: Sequence[int], config: GenerationConfig
 ) -> Iterator[Step]:
