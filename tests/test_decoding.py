@@ -244,7 +244,7 @@ ODD = [0, 1e-4, 1, -1, math.nan, math.inf, -math.inf, 1e300, "1", None, True, [1
 @pytest.mark.parametrize("value", ODD, ids=repr)
 def test_an_odd_value_is_refused_by_name_or_works(name, value):
     lm = tiny_lm()
-    options = {"temperature": 0.0 if name == "num_beams" else 1.0, "max_new_tokens": 3}
+    options = {"temperature": 1.0, "max_new_tokens": 3}
     try:
         config = GenerationConfig(**{**options, name: value})
     except ValueError as error:
