@@ -1,4 +1,4 @@
-"""From logits to a recorded choice: penalties, the sampler, its randomness and the stopping rules.
+"""From logits to a recorded choice: constraint, penalties, sampler, randomness, stopping rules.
 
 Knows the options and the tokens of one text; runs no model. The loop hands it the logits of each
 turn and appends the token it returns.
@@ -20,15 +20,23 @@ from generation.step import Candidate, FinishReason, Step
 from generation.streaming import StopMatcher
 
 if TYPE_CHECKING:
+    from generation.constraints import Constraint
     from generation.model import LanguageModel
 
 
 class Chooser:
     """Turns logits into Steps for one text: the sampler, its randomness, and the stopping rules."""
 
-    def __init__(self, lm: LanguageModel, ids: Sequence[int], config: GenerationConfig) -> None:
+    def __init__(
+        self,
+        lm: LanguageModel,
+        ids: Sequence[int],
+        config: GenerationConfig,
+        constraint: Constraint | None = None,
+    ) -> None:
         self._lm = lm
         self._config = config
+        self._constraint = constraint
         self._ids = list(ids)
         self._prompt_length = len(ids)
         self._generator = torch.Generator(device=lm.device).manual_seed(config.seed)
@@ -52,6 +60,8 @@ class Chooser:
             token_id = int(sampling.sample(sampler_logits, self._generator))
         position = len(self._ids)
         self._ids.append(token_id)
+        if self._constraint is not None and token_id not in self._lm.end_ids:
+            self._constraint.accept(token_id)
         return Step(
             position=position,
             token_id=token_id,
@@ -69,7 +79,12 @@ class Chooser:
     def adjust(self, logits: Tensor) -> Tensor:
         """What penalties and bans make of logits for the next token: `(1, V)` to `(1, V)`."""
         return sampling.adjust(
-            logits, [self._ids], self._prompt_length, self._config, self._lm.end_ids
+            logits,
+            [self._ids],
+            self._prompt_length,
+            self._config,
+            self._lm.end_ids,
+            self._constraint.allowed if self._constraint is not None else None,
         )
 
     def _sampler_logits(self, logits: Tensor) -> Tensor:
@@ -92,6 +107,8 @@ class Chooser:
     def _finish_reason(self, token_id: int) -> FinishReason | None:
         if token_id in self._lm.end_ids:
             return FinishReason.EOS
+        if not self._lm.end_ids and self._constraint is not None and self._constraint.finished:
+            return FinishReason.EOS  # complete, and the model has no token to say so
         if self._matcher is not None and self._matcher.push(token_id):
             return FinishReason.STOP_STRING
         if len(self._ids) - self._prompt_length == self._config.max_new_tokens:

@@ -21,6 +21,7 @@ from generation.kv_cache import KVCache
 from generation.step import Candidate, FinishReason, PromptTooLong, Step
 
 if TYPE_CHECKING:
+    from generation.constraints import Constraint
     from generation.model import LanguageModel
 
 __all__ = [
@@ -43,12 +44,14 @@ def generate(
     config: GenerationConfig,
     cache: KVCache | None = None,
     should_stop: ShouldStop | None = None,
+    constraint: Constraint | None = None,
 ) -> Iterator[Step]:
     """Continue the prompt `ids`, one `Step` at a time.
 
     Closing the generator stops the work; `should_stop` is asked between the passes over the model,
     also while a long prompt is being read. `cache`, when given, already holds the first
-    `cache.length` tokens of `ids`, which are then not read again.
+    `cache.length` tokens of `ids`, which are then not read again. `constraint`, made for this run,
+    leaves only tokens that lead to an answer of its form; the end is allowed when it has that form.
 
     Raises PromptTooLong, and ValueError for an empty prompt or for num_beams above 1.
     """
@@ -57,7 +60,7 @@ def generate(
     check_prompt(lm, ids)
     if cache is None:
         cache = new_cache(lm, len(ids) + config.max_new_tokens)
-    chooser = Chooser(lm, ids, config)
+    chooser = Chooser(lm, ids, config, constraint)
     stopped = should_stop or (lambda: False)
 
     started = perf_counter()
