@@ -13,11 +13,12 @@ from html import escape
 from rag.citations import link_citations
 from rag.prompt import Prompt
 from rag.retriever import Retrieval, RetrievedPassage
+from rag.terms import has_han
 from ui.i18n import h, t
 from ui.prompt_view import place, prompt_view
 from ui.turns import Turn
 
-EXCERPT = 220  # characters shown of a passage, around what supports the answer
+EXCERPT = 220  # characters shown of a passage, around what supports the answer; of Chinese, half
 LEAST_SPAN = 0.05  # of score between threshold and full bar, so that bars do not exaggerate
 
 
@@ -61,7 +62,7 @@ def passage_card(
     before, marked, after = excerpt(passage.text, passage.highlight)
     body = escape(before) + (f"<mark>{escape(marked)}</mark>" if marked else "") + escape(after)
     rest = ""
-    if before + marked + after != passage.text:
+    if len(before + marked + after) < len(passage.text):
         whole = _marked(passage.text, passage.highlight)
         rest = (
             f"<details><summary>{h(language, 'passages.whole')}</summary>"
@@ -84,13 +85,18 @@ def excerpt(text: str, highlight: tuple[int, int] | None) -> tuple[str, str, str
 
     Without a span it begins after the headings, which stand above it anyway.
     """
-    start, end = highlight or (_after_headings(text),) * 2
-    room = max(0, EXCERPT - (end - start))
+    beginning = _after_headings(text)
+    start, end = highlight or (beginning, beginning)
+    room = max(0, (EXCERPT // 2 if has_han(text) else EXCERPT) - (end - start))
     first = max(0, start - room // 3) if highlight else start
     last = min(len(text), end + room - (start - first))
-    before = ("… " if first else "") + text[first:start].lstrip()
+    before = ("… " if first > beginning else "") + text[first:start].lstrip()
     after = text[end:last].rstrip() + (" …" if last < len(text) else "")
-    return before, text[start:end], after
+    return _compact(before), text[start:end], _compact(after)
+
+
+def _compact(text: str) -> str:
+    return re.sub(r"\n\s*\n", "\n", text)
 
 
 def _after_headings(text: str) -> int:

@@ -49,14 +49,15 @@ def brand_view(language: str) -> str:
 
 
 def chats_view(chats: Chats, language: str) -> str:
-    """This session's conversations; the open one is marked."""
+    """This session's conversations, once there are any; the open one is marked."""
     rows = "".join(
         f'<li><button type="button" data-act="open" data-chat="{escape(chat.id)}"'
         f"{' aria-current=true' if chat is chats.chat else ''}>"
-        f"<bdi>{escape(chat.title) or h(language, 'rail.untitled')}</bdi></button></li>"
+        f"<bdi>{escape(chat.title)}</bdi></button></li>"
         for chat in chats.chats
+        if chat.turns
     )
-    return f'<h3 class="label">{h(language, "rail.chats")}</h3><ul>{rows}</ul>'
+    return f'<h3 class="label">{h(language, "rail.chats")}</h3><ul>{rows}</ul>' if rows else ""
 
 
 def documents_view(documents: Sequence[StoredDocument], language: str) -> str:

@@ -5,6 +5,7 @@ Knows which pages exist and nothing of what they do: each has `build(shell)` (se
 
 from __future__ import annotations
 
+import time
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def build_demo(parts: Parts) -> gr.Blocks:
                         with words.add(tab, label=f"{name}.tab"):
                             page.build(shell)
 
-        demo.load(_chosen_language, None, language, **QUICK)
+        demo.load(_on_load, None, [language, documents_changed], **QUICK)
         header.language(_other_language, language, language, **QUICK)
         language.change(words.updates, language, words.components, **QUICK)
         the_rail.show_documents.click(lambda: gr.Tabs(selected="documents"), None, tabs, **QUICK)
@@ -90,9 +91,10 @@ def header_view(parts: Parts, language: str) -> str:
     )
 
 
-def _chosen_language(request: gr.Request) -> str:
+def _on_load(request: gr.Request) -> tuple[str, float]:
+    """The person's language, and a look at the documents as they are now."""
     chosen = request.cookies.get("glassbox_language")
-    return choose_language(request.headers.get("accept-language"), chosen)
+    return choose_language(request.headers.get("accept-language"), chosen), time.time()
 
 
 def _other_language(language: str) -> str:

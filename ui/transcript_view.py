@@ -17,9 +17,10 @@ from ui.turns import Turn
 
 
 def transcript(turns: Sequence[Turn], language: str, editing: int | None = None) -> str:
-    """Finished turns, oldest first."""
+    """Finished turns before the last one, oldest first."""
     return "".join(
-        turn_view(turn, number, language, editing == number) for number, turn in enumerate(turns)
+        turn_view(turn, number, language, editing == number, last=False)
+        for number, turn in enumerate(turns)
     )
 
 
@@ -30,8 +31,10 @@ def welcome(language: str, notice: str | None = None) -> str:
     return f'<div class="welcome"><h2>{escape(title)}</h2><p>{escape(text)}</p>{said}</div>'
 
 
-def turn_view(turn: Turn, number: int, language: str, editing: bool = False) -> str:
-    """One question and its answer, finished or still being written."""
+def turn_view(
+    turn: Turn, number: int, language: str, editing: bool = False, last: bool = True
+) -> str:
+    """A question and its answer, finished or still being written; only the last can be retried."""
     tools = _button("edit", number, language) if turn.done else ""
     return (
         f'<article class="turn{" editing" if editing else ""}" data-turn="{number}">'
@@ -39,7 +42,7 @@ def turn_view(turn: Turn, number: int, language: str, editing: bool = False) -> 
         f'<div class="bubble">{escape(turn.question)}</div><div class="tools">{tools}</div></div>'
         f'<div class="reply"><h3 class="sr">{h(language, "chat.answer")}</h3>'
         f"{_notice(turn, language)}{_answer(turn, number, language)}"
-        f"{_problem(turn.update, language)}{_ending(turn, number, language)}</div></article>"
+        f"{_problem(turn.update, language)}{_ending(turn, number, language, last)}</div></article>"
     )
 
 
@@ -79,7 +82,7 @@ def _problem(update: AnswerUpdate, language: str) -> str:
     return f'<p class="problem" role="alert">{escape(sentence)}</p>'
 
 
-def _ending(turn: Turn, number: int, language: str) -> str:
+def _ending(turn: Turn, number: int, language: str, last: bool) -> str:
     """The quiet line: how it ended or what it is doing, and the numbers of this run."""
     facts = [stage_words(turn.update, language), *_numbers(turn.update, language)]
     words = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
@@ -90,7 +93,8 @@ def _ending(turn: Turn, number: int, language: str) -> str:
             f'<button type="button" class="quiet" data-copy="answer">'
             f"{h(language, 'chat.copy')}</button>"
         )
-        tools = f'<span class="tools">{passages}{copy}{_button("retry", number, language)}</span>'
+        retry = _button("retry", number, language) if last else ""
+        tools = f'<span class="tools">{passages}{copy}{retry}</span>'
     return f'<p class="ending">{words}{tools}</p>'
 
 
