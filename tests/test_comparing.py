@@ -3,6 +3,7 @@
 import pytest
 
 from generation.decoding import FinishReason, GenerationConfig, generate
+from generation.scoring import score
 from tests.ui_fakes import parts, passage, retrieval
 from ui.comparing import SIDES, compare_answers
 
@@ -85,3 +86,21 @@ def test_a_question_that_is_too_long_becomes_a_problem_not_an_exception():
     done = last(parts(), question="long " * 2000)
     assert done.stage == "done"
     assert done.problem.key == "error.too_long"
+
+
+def test_the_answer_with_passages_is_rescored_under_the_prompt_without():
+    made = parts()
+    done = last(made)
+    run = done.runs["with"]
+    ids = made.model.encode_chat(done.runs["without"].prompt.messages)
+    expected = score(made.model, ids, [step.token_id for step in run.steps])
+    assert [s.token_id for s in done.rescored] == [step.token_id for step in run.steps]
+    assert [s.logprob for s in done.rescored] == pytest.approx([s.logprob for s in expected])
+
+
+def test_a_stopped_comparison_and_equal_prompts_are_not_rescored():
+    equal = last(parts(retrieval(passage(1), relevant=False)))
+    assert not equal.rescored
+    calls = iter(range(100))
+    stopped = last(parts(end_ids=NO_END), should_stop=lambda: next(calls) > 6)
+    assert not stopped.rescored

@@ -23,6 +23,7 @@ from ui.page import GENERATION, QUICK, Shell
 from ui.parts import Parts
 from ui.running import Running
 from ui.settings import PRESETS
+from ui.shift_view import shift_html
 
 # (key of its label, default, least, most), in the order of the event's arguments
 NUMBERS = (
@@ -58,6 +59,7 @@ class Page:
     status: gr.HTML
     receipt: gr.HTML
     columns: gr.HTML
+    shift: gr.HTML
     passages: gr.HTML
     shown: gr.State
 
@@ -77,6 +79,7 @@ class Page:
                 self.run: gr.update(visible=not running),
                 self.stop: gr.update(visible=running),
                 self.receipt: view.receipt_html(update, language),
+                self.shift: shift_html(view.shifts_of(update), language),
                 self.passages: view.passages_html(update, language),
                 self.shown: update if not running else None,
             }
@@ -111,8 +114,9 @@ def build(shell: Shell) -> None:
         switch = gr.HTML(elem_id="compare-switch", apply_default_css=False, js_on_load=SWITCH_JS)
         words.add_dynamic(switch, lambda language: {"value": _switch_html(language)})
         columns = gr.HTML(elem_id="compare-columns", apply_default_css=False)
+        shift = gr.HTML(elem_id="compare-shift", apply_default_css=False)
         passages = gr.HTML(elem_id="compare-passages", apply_default_css=False)
-    page = Page(run, stop, status, receipt, columns, passages, gr.State(None))
+    page = Page(run, stop, status, receipt, columns, shift, passages, gr.State(None))
     running = Running()
     compare = _comparison(page, shell.parts, running)
     inputs = [question, preset, *numbers, shell.language]

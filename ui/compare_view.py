@@ -16,6 +16,7 @@ from ui.i18n import h, t
 from ui.passage_view import cited_numbers, passage_card
 from ui.prompt_difference import difference_html
 from ui.prompt_view import prompt_view
+from ui.shift_view import Shift
 from ui.token_view import divergence_mark, mean_logprob, token_panel
 
 # Private-use characters that stand for HTML until the Markdown around them has been rendered.
@@ -61,6 +62,13 @@ def columns_html(update: ComparisonUpdate, language: str) -> str:
     sides = "".join(_side_html(update, side, language) for side in SIDES)
     busy = "false" if update.stage == "done" else "true"
     return f'<div class="columns" aria-busy="{busy}">{sides}</div>'
+
+
+def shifts_of(update: ComparisonUpdate) -> list[Shift]:
+    """The answer with retrieval, each token with its log-probability under both prompts."""
+    run = update.runs.get("with")
+    pairs = zip(run.steps if run else (), update.rescored, strict=False)
+    return [Shift(step.text, step.logprob, rescored.logprob) for step, rescored in pairs]
 
 
 def passages_html(update: ComparisonUpdate, language: str) -> str:

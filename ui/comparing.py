@@ -16,6 +16,7 @@ from generation.comparison import Side, compare, differing_tokens, first_diverge
 from generation.decoding import FinishReason, GenerationConfig, Step
 from generation.model import LanguageModel
 from generation.scheduler import Cancelled
+from generation.scoring import TokenScore, score
 from generation.streaming import stream_text
 from rag.prompt import Prompt, build_messages
 from rag.retriever import Retrieval
@@ -52,7 +53,8 @@ class ComparisonUpdate:
     """Everything known so far; each replaces the one before, and `stage` "done" is the last.
 
     The runs grow in place. `divergence` is the first index at which the tokens differ, once known.
-    `differing` counts the prompt tokens that only one side has.
+    `differing` counts the prompt tokens that only one side has. `rescored` is the answer with
+    retrieval under the prompt without it, token for token, when both were written to their end.
     """
 
     stage: Stage
@@ -63,6 +65,7 @@ class ComparisonUpdate:
     differing: int = 0
     divergence: int | None = None
     ahead: int = 0
+    rescored: Sequence[TokenScore] = ()
     problem: Problem | None = None
 
     @property
@@ -146,7 +149,15 @@ def _write(
                 update = replace(update, divergence=_divergence(runs))
             update = replace(update, stage="writing")
             yield update
+    if not stopped() and ids["with"] != ids["without"]:
+        update = replace(update, rescored=_rescore(lm, ids["without"], runs["with"]))
     yield _ended(update)
+
+
+def _rescore(lm: LanguageModel, prompt_ids: list[int], run: SideRun) -> list[TokenScore]:
+    """Teacher forcing: how probable is what one side wrote, given the other side's prompt?"""
+    token_ids = [step.token_id for step in run.steps]
+    return score(lm, prompt_ids, token_ids[: lm.context_length - len(prompt_ids)])
 
 
 def _ended(update: ComparisonUpdate) -> ComparisonUpdate:
