@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from generation import sampling
 from generation.config import GenerationConfig
+from generation.repetition import RepetitionDetector
 from generation.step import Candidate, FinishReason, Step
 from generation.streaming import StopMatcher
 
@@ -41,6 +43,7 @@ class Chooser:
         self._prompt_length = len(ids)
         self._generator = torch.Generator(device=lm.device).manual_seed(config.seed)
         self._matcher = StopMatcher(lm, config.stop) if config.stop else None
+        self._loops = RepetitionDetector() if config.stop_on_repetition else None
         self._end_ids = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
 
     @torch.inference_mode()
@@ -62,7 +65,7 @@ class Chooser:
         self._ids.append(token_id)
         if self._constraint is not None and token_id not in self._lm.end_ids:
             self._constraint.accept(token_id)
-        return Step(
+        step = Step(
             position=position,
             token_id=token_id,
             text=self._lm.decode([token_id]),
@@ -75,6 +78,9 @@ class Chooser:
             finish_reason=self._finish_reason(token_id),
             seconds=perf_counter() - started,
         )
+        if self._loops is not None and self._loops.push(step) and step.finish_reason is None:
+            return replace(step, finish_reason=FinishReason.REPETITION)
+        return step
 
     def adjust(self, logits: Tensor) -> Tensor:
         """What penalties and bans make of logits for the next token: `(1, V)` to `(1, V)`."""

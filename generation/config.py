@@ -34,9 +34,13 @@ class GenerationConfig:
     min_new_tokens: int = 0  # no end-of-text token before this many
     seed: int = 0  # 0 <= seed < 2**63
     stop: tuple[str, ...] = ()  # strings that end the answer; they are not part of it
-    num_beams: int = 1  # >= 1; above 1 is beam search, which has no temperature
+    num_beams: int = 1  # >= 1; above 1 is beam search, with a temperature beam sampling
     length_penalty: float = 1.0  # beams: log-probability / length ** this
+    early_stopping: bool | str = False  # beams: True, False or "never"; how soon to be content
+    num_beam_groups: int = 1  # >= 1, divides num_beams; groups avoid each other's tokens
+    diversity_penalty: float = 0.0  # >= 0; beam groups: for a token that another group chose
     num_candidates: int = 10  # >= 1; how many candidates each Step records
+    stop_on_repetition: bool = False  # end when the text runs into a loop; not for beams
 
     def __post_init__(self) -> None:
         self._number("max_new_tokens", 1, 1_000_000, whole=True)
@@ -53,6 +57,8 @@ class GenerationConfig:
         self._number("seed", 0, 2**63 - 1, whole=True)
         self._number("num_beams", 1, 64, whole=True)
         self._number("length_penalty", -100.0, 100.0)
+        self._number("num_beam_groups", 1, 64, whole=True)
+        self._number("diversity_penalty", 0.0, 1e6)
         self._number("num_candidates", 1, 1000, whole=True)
         if isinstance(self.stop, str) or not all(isinstance(s, str) and s for s in self.stop):
             raise ValueError("stop must be a sequence of non-empty strings")
@@ -63,10 +69,21 @@ class GenerationConfig:
                 f"min_new_tokens ({self.min_new_tokens}) must not be above max_new_tokens "
                 f"({self.max_new_tokens})"
             )
-        if self.num_beams > 1 and self.temperature > 0:
+        if not isinstance(self.stop_on_repetition, bool):
             raise ValueError(
-                "temperature must be 0 with num_beams above 1: beam search ranks whole texts by "
-                "probability and draws nothing"
+                f"stop_on_repetition must be True or False, not {self.stop_on_repetition!r}"
+            )
+        if self.stop_on_repetition and self.num_beams > 1:
+            raise ValueError(
+                "stop_on_repetition watches one text, so it does not go with num_beams above 1"
+            )
+        if self.early_stopping not in (True, False, "never"):
+            raise ValueError(
+                f"early_stopping must be True, False or 'never', not {self.early_stopping!r}"
+            )
+        if self.num_beams % self.num_beam_groups:
+            raise ValueError(
+                f"num_beam_groups ({self.num_beam_groups}) must divide num_beams ({self.num_beams})"
             )
 
     def _number(
@@ -104,9 +121,11 @@ class GenerationConfig:
 
     @property
     def strategy(self) -> str:
-        """`greedy`, `sampling` or `beam search`."""
+        """`greedy`, `sampling`, `beam search`, `diverse beam search` or `beam sampling`."""
         if self.num_beams > 1:
-            return "beam search"
+            if self.temperature > 0:
+                return "beam sampling"
+            return "beam search" if self.num_beam_groups == 1 else "diverse beam search"
         return "greedy" if self.temperature == 0 else "sampling"
 
 

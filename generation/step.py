@@ -13,6 +13,7 @@ class FinishReason(StrEnum):
     LENGTH = "length"  # max_new_tokens reached
     STOP_STRING = "stop_string"  # a stop string was written
     CONTEXT_FULL = "context_full"  # prompt and answer fill the model's window
+    REPETITION = "repetition"  # the text ran into a loop, and stop_on_repetition was asked for
     CANCELLED = "cancelled"  # the consumer stopped
 
 

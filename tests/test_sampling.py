@@ -51,7 +51,8 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(logits, p):
     smallest = min(probs[i].item() for i in left)
     assert mass >= p - 1e-5
     assert mass - smallest < p + 1e-5
-    assert left == set(probs.argsort(descending=True)[: len(left)].tolist())
+    outside = [probs[i].item() for i in range(len(probs)) if i not in left]
+    assert smallest >= max(outside, default=0.0) - 1e-6  # ties in float32 are none in float64
 
 
 @given(rows, st.floats(0.0, 1.0))
