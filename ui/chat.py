@@ -200,11 +200,11 @@ class _ChatPage:
             return {self._banner: gr.skip()}
         chats = chats.edit(number)
         question = "" if chats.editing is None else chats.turns[chats.editing].question
-        return {self._chats: chats, self._question: question, **self._frame(chats, language)}
+        return {self._chats: chats, self._question: question, **self._draw(chats, language)}
 
     def _on_cancel_edit(self, chats: Chats, language: str) -> Frame:
         chats = chats.edit(None)
-        return {self._chats: chats, self._question: "", **self._frame(chats, language)}
+        return {self._chats: chats, self._question: "", **self._draw(chats, language)}
 
     def _halt(self, request: gr.Request, event: gr.EventData) -> str:
         """Ends a running answer; passes on which chat to open, "" for a new one."""
@@ -214,14 +214,11 @@ class _ChatPage:
 
     def _on_open(self, chat_id: str, chats: Chats, language: str) -> Frame:
         chats = chats.open(chat_id) if chat_id else chats.new()
-        return {self._chats: chats, **self._frame(chats, language)}
+        return {self._chats: chats, **self._draw(chats, language)}
 
     # Drawing
 
     def _draw(self, chats: Chats, language: str) -> Frame:
-        return self._frame(chats, language)
-
-    def _frame(self, chats: Chats, language: str) -> Frame:
         """Everything that depends on the open conversation."""
         *past, last = chats.turns or (None,)
         number = len(past)

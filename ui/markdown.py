@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from rag.citations import link_citations
+from ui.formula import formula_html, formulas
 from ui.i18n import h
 
 CURSOR = "\ue000"  # private use: stands for the cursor until the HTML is made
@@ -54,6 +55,9 @@ class _Renderer(RendererHTML):
 
     code_block = fence
 
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return formula_html(tokens[idx].content, tokens[idx].info)
+
 
 def _is_web_link(url: str) -> bool:
     try:
@@ -65,6 +69,7 @@ def _is_web_link(url: str) -> bool:
 _MARKDOWN = MarkdownIt(
     "commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer
 ).enable(["table", "strikethrough"])
+_MARKDOWN.use(formulas)
 _MARKDOWN.validateLink = _is_web_link  # type: ignore[method-assign]
 
 
