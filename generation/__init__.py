@@ -9,13 +9,11 @@ not wait for torch and transformers.
 from importlib import import_module
 
 _HOME = {
-    "BeamUpdate": "beam_search",
     "FinishReason": "step",
     "GenerationConfig": "config",
     "LanguageModel": "model",
     "Step": "step",
     "TokenScore": "scoring",
-    "beam_search": "beam_search",
     "compare": "comparison",
     "generate": "decoding",
     "load_model": "model",

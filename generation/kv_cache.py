@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 

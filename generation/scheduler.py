@@ -1,8 +1,8 @@
 """One owner of the device: who may generate now, in the order in which they asked.
 
-Knows sessions as names and nothing of models, tokens or pages. A turn is held with `with`, so it is
-given back however the work ends. The queue is bounded, so that a busy server says so at once instead
-of letting everybody wait longer and longer.
+Knows sessions as names and nothing of models, tokens or pages. A turn is held with `with`, so it
+is given back however the work ends. The queue is bounded, so that a busy server says so at once
+instead of letting everybody wait longer and longer.
 """
 
 from __future__ import annotations
