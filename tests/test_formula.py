@@ -9,7 +9,7 @@ from ui.markdown import render
 
 
 def html(text: str) -> str:
-    return render(text, lambda n: f"<cite-{n}>", 2, "en")
+    return render(text, lambda n, by_model: f"<cite-{n}>" if by_model else f"<found-{n}>", 2, "en")
 
 
 @pytest.mark.parametrize("text", [r"\(x^2\)", r"$$x^2$$", r"\[x^2\]", "$$\nx^2\n$$"])

@@ -5,11 +5,19 @@ from html import escape
 
 import pytest
 
+from rag.citations import Support
 from ui.markdown import CURSOR, render
 
 
-def html(text: str, count: int = 2, cursor: bool = False) -> str:
-    return render(text, lambda n: f"<cite-{n}>", count, "en", cursor)
+def html(text: str, count: int = 2, supports=(), cursor: bool = False) -> str:
+    return render(
+        text,
+        lambda n, by_model: f"<cite-{n}>" if by_model else f"<found-{n}>",
+        count,
+        "en",
+        supports,
+        cursor,
+    )
 
 
 @pytest.mark.parametrize("text", ["List<int>", "<think>hm</think>", "$5 and $10", "a < b & c > d"])
@@ -71,6 +79,18 @@ def test_citations_stand_at_the_word_they_follow():
 def test_only_passages_that_were_shown_are_cited():
     assert "<cite" not in html("See [99] and [0].")
     assert "<cite" not in html("See [1].", count=0)
+
+
+def test_a_passage_behind_a_sentence_stands_after_it_and_is_told_apart():
+    text = "Three **months.** In writing [2]."
+    found = [Support(0, 18, 1, (0, 5))]
+    assert html(text, supports=found) == (
+        "<p>Three <strong>months.<found-1></strong> In writing<cite-2>.</p>\n"
+    )
+
+
+def test_a_model_cannot_write_what_we_found():
+    assert "<found" not in html("a\ue0011\ue002")
 
 
 def test_citations_in_code_are_code():

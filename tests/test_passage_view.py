@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from rag.citations import Support
 from tests.ui_fakes import passage, retrieval, turn
 from ui.i18n import h
 from ui.passage_view import EXCERPT, cited_numbers, excerpt, panel, passage_card, share, why_these
@@ -50,6 +51,20 @@ def test_a_passage_that_the_answer_does_not_cite_says_so():
     shown = panel(turn("Three months. [1]"), 0, "en")
     assert shown.count(h("en", "passages.not_cited")) == 1
     assert cited_numbers("a [2] b [9]", 2) == {2}
+
+
+def test_what_stands_behind_the_answer_is_marked_and_used():
+    done = replace(turn("No marker."), supports=(Support(0, 10, 2, (54, 89)),))
+    shown = panel(done, 0, "en")
+    assert "<mark>Keys are returned on the last day.</mark>" in shown
+    assert shown.count(h("en", "passages.not_cited")) == 1
+
+
+def test_what_was_not_close_enough_is_counted_and_shown_as_such():
+    found = replace(retrieval(passage(1)), rejected=(passage(2), passage(3)))
+    shown = panel(turn(found=found), 0, "en")
+    assert h("en", "passages.title", used=1, found=3) in shown
+    assert shown.count(h("en", "passages.too_far")) == 2
 
 
 def test_the_threshold_is_the_middle_of_the_bar():

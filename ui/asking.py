@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag.citations import Support, support
 from ui.meter import ContextUse, measure
 from ui.pacing import paced
 from ui.parts import Parts
@@ -55,4 +56,11 @@ def ask(
     )
     for update in paced(updates):
         context = context or measured(update)
-        yield Turn(question, update, context)
+        yield Turn(question, update, context, _supports(update))
+
+
+def _supports(update: AnswerUpdate) -> tuple[Support, ...]:
+    """Which passages stand behind what was written, once all of it is."""
+    if update.stage != "done" or update.prompt is None or not update.prompt.used:
+        return ()
+    return tuple(support(update.text, [passage.text for passage in update.prompt.used]))

@@ -101,7 +101,7 @@ class _ChatPage:
         opened = gr.State("")
         for event in (rail.new_chat.click, rail.chats.open):
             event(self._halt, None, opened, **QUICK).then(
-                self._on_open, [opened, *state], changed, **QUICK
+                self._on_open, [opened, *state], [*changed, shell.tabs], **QUICK
             )
         shell.language.change(self._draw, state, drawn, **QUICK)
         shell.documents_changed.change(
@@ -214,7 +214,8 @@ class _ChatPage:
 
     def _on_open(self, chat_id: str, chats: Chats, language: str) -> Frame:
         chats = chats.open(chat_id) if chat_id else chats.new()
-        return {self._chats: chats, **self._draw(chats, language)}
+        tabs = {self._shell.tabs: gr.Tabs(selected="chat")}
+        return {self._chats: chats, **tabs, **self._draw(chats, language)}
 
     # Drawing
 

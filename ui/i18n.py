@@ -27,8 +27,12 @@ def strings(language: str) -> Mapping[str, str]:
 
 
 def t(language: str, key: str, **values: object) -> str:
-    """The text for `key`; plain text, never HTML. An unknown key is a KeyError, not a blank."""
-    text = strings(language if language in LANGUAGES else "en")[key]
+    """The text for `key`; plain text, never HTML. An unknown key is a KeyError, not a blank.
+
+    Where `count` is 1 and there is a text for `key` + "_one", it is that.
+    """
+    table = strings(language if language in LANGUAGES else "en")
+    text = table.get(f"{key}_one", table[key]) if values.get("count") == 1 else table[key]
     return text.format(**values) if values else text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from rag.citations import link_citations
@@ -33,12 +34,13 @@ def panel(turn: Turn | None, number: int, language: str) -> str:
     if not update.retrieval.considered:
         return _empty("passages.no_documents", language)
     used = update.prompt.used if update.prompt else ()
-    cited = cited_numbers(update.text, len(used)) if turn.done else None
+    spans = {support.citation: support.span for support in turn.supports}
+    cited = cited_numbers(update.text, len(used)) | set(spans)
     parts = [_title(update.retrieval, used, update.prompt is not None, language)]
-    parts += [
-        passage_card(p, n, language, update.retrieval, cited is None or n in cited)
-        for n, p in enumerate(used, start=1)
-    ]
+    for n, passage in enumerate(used, start=1):
+        marked = replace(passage, highlight=spans.get(n, passage.highlight))
+        aside = turn.done and n not in cited
+        parts.append(passage_card(marked, n, language, update.retrieval, aside))
     parts += _left_out(update.retrieval, update.prompt, language)
     parts.append(why_these(update.retrieval, language))
     if update.prompt is not None:
@@ -56,9 +58,9 @@ def passage_card(
     number: int,
     language: str,
     retrieval: Retrieval,
-    cited: bool = True,
+    aside: bool = False,
 ) -> str:
-    """One passage that was in the prompt, with the part that supports the answer marked."""
+    """A passage of the prompt, its supporting part marked; `aside` when nothing points at it."""
     before, marked, after = excerpt(passage.text, passage.highlight)
     body = escape(before) + (f"<mark>{escape(marked)}</mark>" if marked else "") + escape(after)
     rest = ""
@@ -68,8 +70,8 @@ def passage_card(
             f"<details><summary>{h(language, 'passages.whole')}</summary>"
             f'<p class="text" dir="auto">{whole}</p></details>'
         )
-    note = "" if cited else f'<p class="aside">{h(language, "passages.not_cited")}</p>'
-    classes = "card passage" + ("" if cited else " quiet-card")
+    note = "" if not aside else f'<p class="aside">{h(language, "passages.not_cited")}</p>'
+    classes = "card passage" + (" quiet-card" if aside else "")
     label = h(language, "passages.cite_label", number=number, document=passage.document)
     return (
         f'<section class="{classes}" data-passage="{number}" tabindex="-1" aria-label="{label}">'
@@ -161,7 +163,8 @@ def _title(
     retrieval: Retrieval, used: Sequence[RetrievedPassage], prompted: bool, language: str
 ) -> str:
     if prompted and used:
-        words = t(language, "passages.title", used=len(used), found=len(retrieval.passages))
+        found = len(retrieval.passages) + len(retrieval.rejected)
+        words = t(language, "passages.title", used=len(used), found=found)
     else:
         words = t(language, "passages.title_none")
     return f'<h3 class="label">{escape(words)}</h3>'
@@ -175,7 +178,10 @@ def _left_out(retrieval: Retrieval, prompt: Prompt | None, language: str) -> lis
         sentence = f'<p class="hint">{h(language, "passages.none_relevant")}</p>'
         cards = [_left_out_card(p, "passages.not_given", language) for p in retrieval.rejected]
         return [sentence, *cards]
-    return [_left_out_card(p, "passages.dropped", language) for p in prompt.dropped]
+    return [
+        *(_left_out_card(p, "passages.dropped", language) for p in prompt.dropped),
+        *(_left_out_card(p, "passages.too_far", language) for p in retrieval.rejected),
+    ]
 
 
 def _left_out_card(passage: RetrievedPassage, reason: str, language: str) -> str:

@@ -63,15 +63,17 @@ def _answer(turn: Turn, number: int, language: str) -> str:
     update = turn.update
     used = update.prompt.used if update.prompt else ()
 
-    def cite(n: int) -> str:
-        label = t(language, "passages.cite_label", number=n, document=used[n - 1].document)
+    def cite(n: int, by_model: bool) -> str:
+        key = "passages.cite_label" if by_model else "passages.support_label"
+        label = h(language, key, number=n, document=used[n - 1].document)
+        kind = "cite" if by_model else "cite found"
         return (
-            f'<button type="button" class="cite" data-act="cite" data-turn="{number}" '
-            f'data-passage="{n}" aria-label="{escape(label)}" title="{escape(label)}">{n}</button>'
+            f'<button type="button" class="{kind}" data-act="cite" data-turn="{number}" '
+            f'data-passage="{n}" aria-label="{label}" title="{label}">{n}</button>'
         )
 
     writing = update.stage in ("reading", "writing")
-    html = markdown.render(update.text, cite, len(used), language, cursor=writing)
+    html = markdown.render(update.text, cite, len(used), language, turn.supports, cursor=writing)
     return f'<div class="answer" dir="auto">{html}</div>'
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field, replace
 
+from rag.citations import Support
 from ui.meter import ContextUse
 from ui.session import AnswerUpdate
 
@@ -20,6 +21,7 @@ class Turn:
     question: str
     update: AnswerUpdate
     context: ContextUse | None = None
+    supports: tuple[Support, ...] = ()  # passages behind sentences without a marker
 
     @property
     def done(self) -> bool:
