@@ -14,6 +14,7 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -24,6 +25,9 @@ from ui.cli_options import Options, ServeOptions, is_loopback
 from ui.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from gradio import Blocks
+    from starlette.routing import Route
+
     from generation.model import LanguageModel
     from rag.embedding import Embedder
     from rag.retriever import Retriever
@@ -74,10 +78,11 @@ class Application:
         parts = self.parts()
         self._add_corpus()
         self._progress.close()
+        from ui.http_api import routes
         from ui.shell import build_demo
 
         try:
-            _launch(build_demo(parts), options)
+            _launch(build_demo(parts), routes(parts, options.auth), options)
         finally:
             shutil.rmtree(uploads, ignore_errors=True)
             parts.store.close()
@@ -99,9 +104,18 @@ class Application:
 
     @cached_property
     def _store(self) -> DocumentStore:
-        from rag.store import DocumentStore
+        """Opened for this embedder; passages that another one embedded are embedded again."""
+        from rag.reembedding import reembed
+        from rag.store import DocumentStore, EmbedderChanged
 
-        return DocumentStore(self._options.data, self._embedder.identity, self._embedder.dimension)
+        data, embedder = self._options.data, self._embedder
+        try:
+            return DocumentStore(data, embedder.identity, embedder.dimension)
+        except EmbedderChanged:
+            with closing(DocumentStore(data)) as store:
+                label = "Embedding all documents again, for another embedder"
+                reembed(store, embedder, lambda _, done, total: self._progress(label, done, total))
+            return DocumentStore(data, embedder.identity, embedder.dimension)
 
     @cached_property
     def _retriever(self) -> Retriever:
@@ -140,7 +154,7 @@ def _prepare_gradio(uploads: Path) -> None:
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 
-def _launch(demo, options: ServeOptions) -> None:
+def _launch(demo: Blocks, routes: list[Route], options: ServeOptions) -> None:
     """Serve until SIGINT or SIGTERM, then stop in order."""
     from starlette.middleware import Middleware
 
@@ -159,7 +173,7 @@ def _launch(demo, options: ServeOptions) -> None:
         prevent_thread_lock=True,
         quiet=True,
         allowed_paths=[],
-        app_kwargs={"middleware": [Middleware(Guard, names=names)]},
+        app_kwargs={"middleware": [Middleware(Guard, names=names)], "routes": routes},
         **launch_options(),
     )
     url = url.rstrip("/")

@@ -4,6 +4,7 @@ import pytest
 
 from generation.decoding import FinishReason, GenerationConfig
 from generation.scheduler import Scheduler
+from generation.strategies import Method
 from tests.ui_fakes import parts, passage, retrieval
 from ui import session
 from ui.session import answer
@@ -109,7 +110,7 @@ def test_a_question_that_does_not_fit_says_what_to_do():
 
 def test_running_out_of_memory_keeps_the_text_and_the_next_question_works(monkeypatch):
     made = parts(end_ids=frozenset())
-    real = session.generate
+    real = session.write
 
     def failing(*arguments):
         for number, step in enumerate(real(*arguments)):
@@ -117,11 +118,11 @@ def test_running_out_of_memory_keeps_the_text_and_the_next_question_works(monkey
                 raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
             yield step
 
-    monkeypatch.setattr(session, "generate", failing)
+    monkeypatch.setattr(session, "write", failing)
     last = list(answer(made, "How long?", config=SHORT, session="a"))[-1]
     assert last.problem.key == "error.memory"
     assert last.tokens == 3 and last.text
-    monkeypatch.setattr(session, "generate", real)
+    monkeypatch.setattr(session, "write", real)
     assert list(answer(made, "How long?", config=SHORT, session="a"))[-1].problem is None
 
 
@@ -145,3 +146,29 @@ def test_times_are_measured():
     seconds = last.seconds
     assert 0 < seconds.prefill <= seconds.first_token
     assert last.tokens_per_second == pytest.approx(7 / seconds.decode)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Method(penalty_alpha=0.6),
+        Method(context_alpha=1.0),
+        Method(regex="(yes|no)"),
+        Method(json_schema='{"enum": ["yes", "no"]}'),
+    ],
+    ids=["contrastive", "context-aware", "regex", "schema"],
+)
+def test_every_method_answers_through_the_same_door(method):
+    last = list(answer(parts(), "How long?", config=SHORT, method=method))[-1]
+    assert last.problem is None
+    assert last.tokens == len(last.steps) > 0
+    if method.regex or method.json_schema:
+        assert last.text.strip('"') in ("yes", "no")
+
+
+@pytest.mark.parametrize("method", [Method(regex="(a"), Method(json_schema="{"), Method(regex="a")])
+def test_options_that_cannot_be_followed_are_a_sentence(method):
+    config = GenerationConfig(num_beams=2) if method.regex == "a" else SHORT
+    last = list(answer(parts(), "How long?", config=config, method=method))[-1]
+    assert last.problem.key == "error.setting"
+    assert last.problem.values["message"]

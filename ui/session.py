@@ -13,9 +13,11 @@ from time import perf_counter
 from typing import Literal
 
 from generation.beam_search import beam_search
-from generation.decoding import FinishReason, GenerationConfig, PromptTooLong, Step, generate
+from generation.config import GenerationConfig
 from generation.model import LanguageModel
 from generation.scheduler import Busy, Cancelled
+from generation.step import FinishReason, PromptTooLong, Step
+from generation.strategies import Method, write
 from generation.streaming import stream_text
 from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retriever import Retrieval, RetrievedPassage
@@ -83,6 +85,7 @@ def answer(
     *,
     session: str = "",
     system: str | None = None,
+    method: Method = Method(),  # noqa: B008  (frozen)
 ) -> Iterator[AnswerUpdate]:
     """Answer `question`, yielding an update at each token and whenever the stage changes.
 
@@ -99,22 +102,36 @@ def answer(
             passages = retrieval.passages if retrieval.relevant else ()
             seconds = Seconds(retrieval=retrieval.seconds)
             update = replace(update, retrieval=retrieval, seconds=seconds)
-        prompt = build_messages(
-            question,
-            passages,
-            history,
-            count_tokens=lambda messages: len(lm.encode_chat(messages)),
-            budget=lm.context_length - config.max_new_tokens,
-            system=system,
-            language=language,
-        )
+
+        def prompt_with(passages: Sequence[RetrievedPassage]) -> Prompt:
+            return build_messages(
+                question,
+                passages,
+                history,
+                count_tokens=lambda messages: len(lm.encode_chat(messages)),
+                budget=lm.context_length - config.max_new_tokens,
+                system=system,
+                language=language,
+            )
+
+        prompt = prompt_with(passages)
+        without_ids = None
+        if method.context_alpha and prompt.used:
+            without_ids = lm.encode_chat(prompt_with(()).messages)
         update = replace(update, prompt=prompt, stage="waiting", ahead=parts.scheduler.waiting)
         yield update
         with parts.scheduler.turn(session, stopped):
             update = replace(update, stage="reading", ahead=0)
             yield update
-            written = _write(lm, update, prompt.messages, config, stopped)
-            for update in written:
+            ids = lm.encode_chat(prompt.messages)
+            if config.num_beams > 1:
+                method.check_with(config)
+                written = _write_beams(lm, update, ids, config, stopped)
+            else:
+                steps = write(lm, ids, config, method, stopped, without_ids)
+                written = _write_steps(lm, update, steps, config)
+            for written_update in _timed(update, written):
+                update = written_update  # what a problem below is reported with
                 yield update
     except Cancelled:
         yield replace(update, stage="done", finish_reason=FinishReason.CANCELLED)
@@ -122,35 +139,23 @@ def answer(
         yield replace(update, stage="done", problem=problem_of(error, lm, config))
 
 
-def _write(
-    lm: LanguageModel,
-    update: AnswerUpdate,
-    messages: list[dict],
-    config: GenerationConfig,
-    stopped: ShouldStop,
-) -> Iterator[AnswerUpdate]:
-    """From the prompt to the last token, while the turn is ours."""
-    started = perf_counter()
-    ids = lm.encode_chat(messages)
-    writer = _write_beams if config.num_beams > 1 else _write_tokens
-    for written in writer(lm, update, ids, config, stopped):
-        now = perf_counter()
-        first = update.seconds.first_token or update.seconds.retrieval + now - started
-        update = replace(written, seconds=replace(written.seconds, first_token=first))
+def _timed(update: AnswerUpdate, written: Iterator[AnswerUpdate]) -> Iterator[AnswerUpdate]:
+    """Add when the first token came, and a last update that says how it ended."""
+    started, first = perf_counter(), 0.0
+    for written_update in written:
+        first = first or update.seconds.retrieval + perf_counter() - started
+        seconds = replace(written_update.seconds, first_token=first)
+        update = replace(written_update, seconds=seconds)
         yield update
     reason = update.finish_reason or FinishReason.CANCELLED
     yield replace(update, stage="done", finish_reason=reason)
 
 
-def _write_tokens(
-    lm: LanguageModel,
-    update: AnswerUpdate,
-    ids: list[int],
-    config: GenerationConfig,
-    stopped: ShouldStop,
+def _write_steps(
+    lm: LanguageModel, update: AnswerUpdate, written: Iterator[Step], config: GenerationConfig
 ) -> Iterator[AnswerUpdate]:
     text, steps = "", list[Step]()
-    for step, piece in stream_text(lm, generate(lm, ids, config, None, stopped), config.stop):
+    for step, piece in stream_text(lm, written, config.stop):
         text += piece
         steps.append(step)
         seconds = update.seconds
@@ -200,6 +205,8 @@ def problem_of(error: Exception, lm: LanguageModel, config: GenerationConfig) ->
         case QuestionTooLong() | PromptTooLong():
             budget = max(0, lm.context_length - config.max_new_tokens)
             return Problem("error.too_long", {"budget": f"{budget:,}"})
+        case ValueError():
+            return Problem("error.setting", {"message": str(error)})
     if _is_out_of_memory(error):
         return Problem("error.memory")
     log.error("answering failed", exc_info=error)
