@@ -13,16 +13,15 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from gguf import GGUFReader
 from tokenizers import Tokenizer, pre_tokenizers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GgufConfig
+from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedTokenizerFast
 
 from generation.errors import ModelError
+from generation.gguf_header import GgufHeader, read_header, write_without_vocabulary
 from generation.hf_folder import first_line, quiet_transformers, require_complete
 from generation.memory import require_memory
 from generation.progress import Progress, silent
@@ -32,31 +31,21 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 # Raised whenever a change here changes what is kept, so that old copies are left alone.
 LAYOUT = 1
 MANIFEST = "manifest.json"
+FILE = "model.gguf"
 
 # `tokenizer.ggml.pre` of the vocabularies that were trained with every digit on its own, before
 # GPT-2's pattern (llama.cpp, llama-vocab.cpp). A digit is any character of category N.
 DIGITS_FIRST = frozenset(
     {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}
 )
-# transformers' newer reader, which these go through, dequantizes in the type that is asked for;
-# the others' dequantizes in float32 and rounds then.
-COMPUTED_IN_TARGET_TYPE = frozenset({"lfm2", "qwen35", "qwen35moe"})
+# Architectures that transformers reads in a newer way: fast, but dequantizing in the type that is
+# asked for. The others are dequantized in float32 and rounded then.
+NEWER_READER = frozenset({"lfm2", "qwen35", "qwen35moe"})
 END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 # Rotary frequencies that were scaled for long contexts; transformers does not read them from here.
 SCALED_ROTARY = frozenset(
     {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
 )
-
-
-@dataclass(frozen=True)
-class GgufFacts:
-    """What is known of a file from its header."""
-
-    architecture: str
-    parameters: int
-    largest_tensor: int  # in weights
-    pre_tokenizer: str
-    end_ids: frozenset[int]
 
 
 def convert_gguf(path: Path, precision: str, progress: Progress = silent) -> Path:
@@ -78,39 +67,27 @@ def convert_gguf(path: Path, precision: str, progress: Progress = silent) -> Pat
     return place
 
 
-def inspect_gguf(path: Path) -> GgufFacts:
-    """Read the header, and check that every tensor it lists is in the file."""
+def inspect_gguf(path: Path) -> GgufHeader:
+    """Read the header; raise ModelError unless all of the file is there and can be read exactly."""
     try:
-        reader = GGUFReader(path)
-        fields = {
-            name: field.contents() for name, field in reader.fields.items() if len(field.data) == 1
-        }
-        names = {tensor.name for tensor in reader.tensors}
-        sizes = [int(tensor.n_elements) for tensor in reader.tensors]
-        architecture = str(fields["general.architecture"])
-    except Exception as error:  # whatever a damaged header makes its reader do
-        raise ModelError(
-            f"{path} is not a whole GGUF file ({first_line(error)}): fetch it again."
-        ) from error
-    if fields.get("split.count", 0) > 1:
+        header = read_header(path)
+    except ValueError as error:
+        raise ModelError(f"{path} is not a whole GGUF file ({error}): fetch it again.") from error
+    if header.metadata.get("split.count", 0) > 1:
         raise ModelError(f"{path} is one part of a model: join the parts with llama-gguf-split.")
-    scaling = fields.get(f"{architecture}.rope.scaling.type", "none")
-    if names & SCALED_ROTARY or scaling != "none":
+    scaling = header.metadata.get(f"{header.architecture}.rope.scaling.type", "none")
+    if scaling != "none" or any(tensor.name in SCALED_ROTARY for tensor in header.tensors):
         raise ModelError(
             f"{path} scales its rotary positions, which cannot be read from GGUF exactly: use the "
             "model's safetensors."
         )
-    return GgufFacts(
-        architecture=architecture,
-        parameters=sum(sizes),
-        largest_tensor=max(sizes, default=0),
-        pre_tokenizer=str(fields.get("tokenizer.ggml.pre", "")),
-        end_ids=frozenset(
-            int(fields[f"tokenizer.ggml.{key}"])
-            for key in END_KEYS
-            if f"tokenizer.ggml.{key}" in fields
-        ),
-    )
+    return header
+
+
+def end_ids(header: GgufHeader) -> list[int]:
+    """Every id that the file itself calls an end."""
+    keys = [f"tokenizer.ggml.{key}" for key in END_KEYS]
+    return sorted({int(header.metadata[key]) for key in keys if key in header.metadata})
 
 
 def restore_pre_tokenizer(backend: Tokenizer, pre_tokenizer: str) -> None:
@@ -134,29 +111,25 @@ def is_whole(place: Path) -> bool:
 
 
 def _convert(path: Path, precision: str, place: Path, progress: Progress) -> None:
-    facts = inspect_gguf(path)
-    stored = facts.parameters * DTYPES[precision].itemsize
+    header = inspect_gguf(path)
+    stored = sum(tensor.count for tensor in header.tensors) * DTYPES[precision].itemsize
+    largest = max((tensor.count for tensor in header.tensors), default=0)
     # Measured: the weights, a part of them again while they are written, one tensor's work space.
-    working = int(1.4 * stored) + 2 * facts.largest_tensor * torch.float32.itemsize
+    working = int(1.4 * stored) + 2 * largest * torch.float32.itemsize
     require_memory(working, torch.device("cpu"), f"Converting {path.name} to {precision}")
     place.parent.mkdir(parents=True, exist_ok=True)
-    _require_space(stored, place.parent)
+    _require_space(stored + path.stat().st_size, place.parent)
     label = f"Converting {path.name} to {precision} (once; {stored / 1e6:.0f} MB in {place})"
     for left in place.parent.glob(f".partial-{place.name}-*"):  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".partial-{place.name}-") as scratch:
-        source, folder = Path(scratch) / "source", Path(scratch) / "folder"
-        source.mkdir()
+        folder = Path(scratch) / "folder"
         folder.mkdir()
-        # Alone in a folder: nothing that lies beside the file is read along with it.
-        _link(path.resolve(), source / "model.gguf")
         progress(label, 0, 4)
         try:
-            # Refuses an unknown architecture, from the header alone.
-            AutoConfig.from_pretrained(source, gguf_file="model.gguf", local_files_only=True)
-            _write_tokenizer(source, folder, facts)
+            _write_tokenizer(header, Path(scratch), folder)
             progress(label, 1, 4)
-            _write_model(source, folder, facts, DTYPES[precision])
+            _write_model(header, Path(scratch), folder, DTYPES[precision])
         except ModelError:
             raise
         except Exception as error:  # of several libraries, about anything wrong in the file
@@ -169,27 +142,41 @@ def _convert(path: Path, precision: str, place: Path, progress: Progress) -> Non
     progress(label, 4, 4)
 
 
-def _write_tokenizer(source: Path, folder: Path, facts: GgufFacts) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="model.gguf", local_files_only=True)
-    restore_pre_tokenizer(tokenizer.backend_tokenizer, facts.pre_tokenizer)
+def _write_tokenizer(header: GgufHeader, scratch: Path, folder: Path) -> None:
+    # Alone in a folder: nothing that lies beside the file is read along with it.
+    source = scratch / "whole"
+    source.mkdir()
+    _link(header.path.resolve(), source / FILE)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(
+        source, gguf_file=FILE, local_files_only=True
+    )
+    pre_tokenizer = str(header.metadata.get("tokenizer.ggml.pre", ""))
+    restore_pre_tokenizer(tokenizer.backend_tokenizer, pre_tokenizer)
     tokenizer.save_pretrained(folder)
 
 
-def _write_model(source: Path, folder: Path, facts: GgufFacts, dtype: torch.dtype) -> None:
-    in_float32 = facts.architecture in COMPUTED_IN_TARGET_TYPE
+def _write_model(header: GgufHeader, scratch: Path, folder: Path, dtype: torch.dtype) -> None:
+    source = scratch / "weights"
+    source.mkdir()
+    newer = header.architecture in NEWER_READER
+    if newer:
+        _link(header.path.resolve(), source / FILE)
+    else:  # its reader parses the whole vocabulary twice, for nothing
+        write_without_vocabulary(header, source / FILE)
     with quiet_transformers():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
-            gguf_file="model.gguf",
-            dtype=torch.float32 if in_float32 else dtype,
+            gguf_file=FILE,
+            dtype=torch.float32 if newer else dtype,
             quantization_config=GgufConfig(dequantize=True),
             local_files_only=True,
             output_loading_info=True,
         )
-        model, report = loaded
-        require_complete(report, source)
-        if facts.end_ids:
-            model.generation_config.eos_token_id = sorted(facts.end_ids)
+    model, report = loaded
+    require_complete(report, header.path)
+    if ends := end_ids(header):
+        model.generation_config.eos_token_id = ends
+    with quiet_transformers():
         model.to(dtype).save_pretrained(folder)
 
 

@@ -154,11 +154,9 @@ def chat_template_sha256(tokenizer: PreTrainedTokenizerFast) -> str | None:
 
 
 def end_ids(tokenizer: PreTrainedTokenizerFast, hf_model: Any) -> frozenset[int]:
-    """Every id that ends an answer, by tokenizer, configuration, generation config or name."""
-    said = [tokenizer.eos_token_id]
-    for config in (hf_model.config.get_text_config(), hf_model.generation_config):
-        ids = getattr(config, "eos_token_id", None)
-        said += ids if isinstance(ids, list) else [ids]
+    """Every id that ends an answer, by tokenizer, generation config or name."""
+    generation = hf_model.generation_config.eos_token_id
+    said = [tokenizer.eos_token_id, *(generation if isinstance(generation, list) else [generation])]
     named = [
         token_id
         for token_id, token in tokenizer.added_tokens_decoder.items()

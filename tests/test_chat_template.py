@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny import tiny_tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from generation.chat_template import encode_chat
 from generation.errors import ChatTemplateError
 from generation.tokenization import TextEncoder
+from tests.tiny import tiny_tokenizer
 
 TURNS = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

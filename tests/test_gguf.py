@@ -5,65 +5,17 @@ import shutil
 import struct
 
 import gguf
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import tiny_tokenizer
-from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from generation import gguf as conversion
 from generation.errors import ModelError
 from generation.gguf import convert_gguf, inspect_gguf
 from generation.model import load_model
 from generation.weights import CATALOGUE, ensure
-
-WIDTH, FEED_FORWARD, LAYERS, HEADS, CONTEXT = 32, 64, 2, 4, 128
-END = 257  # the first id after 256 bytes and one merge
-
-
-def write_gguf(path, architecture="llama", without=(), arrays=(), control=("<|end|>",), **values):
-    """A random llama of two layers in float32, with a tokenizer of bytes."""
-    rng = np.random.default_rng(0)
-    tokens = [*sorted(bytes_to_unicode().values()), "ab", *control]
-    writer = gguf.GGUFWriter(path, architecture)
-    writer.add_context_length(CONTEXT)
-    writer.add_block_count(LAYERS)
-    writer.add_embedding_length(WIDTH)
-    writer.add_feed_forward_length(FEED_FORWARD)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(HEADS)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_freq_base(10000.0)
-    writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([1] * END + [3] * len(control))
-    writer.add_token_merges(["a b"])
-    writer.add_eos_token_id(END)
-    for key, value in values.items():
-        name = key.replace("__", ".")
-        if isinstance(value, str):
-            writer.add_string(name, value)
-        else:
-            writer.add_uint32(name, value)
-    shapes = {"token_embd": (len(tokens), WIDTH), "output_norm": (WIDTH,)}
-    for layer in range(LAYERS):
-        block = f"blk.{layer}."
-        shapes |= {block + name: (WIDTH, WIDTH) for name in ("attn_q", "attn_k", "attn_v")}
-        shapes |= {block + "attn_output": (WIDTH, WIDTH), block + "attn_norm": (WIDTH,)}
-        shapes |= {block + name: (FEED_FORWARD, WIDTH) for name in ("ffn_gate", "ffn_up")}
-        shapes |= {block + "ffn_down": (WIDTH, FEED_FORWARD), block + "ffn_norm": (WIDTH,)}
-    for name, shape in shapes.items():
-        if name not in without:
-            writer.add_tensor(f"{name}.weight", rng.standard_normal(shape, dtype=np.float32))
-    for name in arrays:
-        writer.add_tensor(name, np.ones(4, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+from tests.tiny import tiny_tokenizer
+from tests.tiny_gguf import CONTEXT, END, write_gguf
 
 
 @pytest.fixture
@@ -262,8 +214,8 @@ def test_bf16_is_fp32_rounded_once():
 
 
 def test_the_header_of_smollm2(smollm2):
-    facts = inspect_gguf(smollm2.weights_path)
-    assert facts.architecture == "llama" and facts.pre_tokenizer == "smollm"
-    assert facts.parameters == sum(p.numel() for p in smollm2.hf_model.parameters())
-    assert facts.end_ids == {2}
+    header = inspect_gguf(smollm2.weights_path)
+    assert header.architecture == "llama"
+    assert header.metadata["tokenizer.ggml.pre"] == "smollm"
+    assert conversion.end_ids(header) == [2]
     assert CATALOGUE["smollm2"].chat_template_sha256 == smollm2.chat_template_sha256

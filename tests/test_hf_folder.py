@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 import torch
-from tiny import tiny_lm
 
 from generation.errors import ModelError
 from generation.hf_folder import check_folder, count_parameters, load_folder
+from tests.tiny import tiny_lm
 
 CPU = torch.device("cpu")
 

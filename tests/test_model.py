@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny import tiny_lm, tiny_tokenizer
 
 from generation import model as module
 from generation.catalogue import CATALOGUE
@@ -20,6 +19,7 @@ from generation.model import (
     end_ids,
     load_model,
 )
+from tests.tiny import tiny_lm, tiny_tokenizer
 
 CPU = torch.device("cpu")
 
@@ -111,18 +111,17 @@ def test_a_pinned_model_with_another_chat_template_is_refused(smollm2):
             check_template(entry, tokenizer)
 
 
-def fake_config(eos=None, generation_eos=None, **values):
-    config = SimpleNamespace(eos_token_id=eos, **values)
+def fake_model(eos=None, **values):
+    config = SimpleNamespace(**values)
     config.get_text_config = lambda: config
-    return SimpleNamespace(
-        config=config, generation_config=SimpleNamespace(eos_token_id=generation_eos)
-    )
+    return SimpleNamespace(config=config, generation_config=SimpleNamespace(eos_token_id=eos))
 
 
 def test_an_answer_ends_at_every_id_that_anything_calls_its_end():
     tokenizer = tiny_tokenizer()  # its own end is <|im_end|>, and <|endoftext|> is known by name
-    assert end_ids(tokenizer, fake_config()) == {256, 258}
-    assert end_ids(tokenizer, fake_config(3, [4, 5])) == {3, 4, 5, 256, 258}
+    assert end_ids(tokenizer, fake_model()) == {256, 258}
+    assert end_ids(tokenizer, fake_model(3)) == {3, 256, 258}
+    assert end_ids(tokenizer, fake_model([4, 5])) == {4, 5, 256, 258}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_an_answer_ends_at_every_id_that_anything_calls_its_end():
 def test_the_context_is_what_both_model_and_tokenizer_have(values, tokenizer_limit, expected):
     tokenizer = tiny_tokenizer()
     tokenizer.model_max_length = tokenizer_limit
-    assert context_length(tokenizer, fake_config(**values)) == expected
+    assert context_length(tokenizer, fake_model(**values)) == expected
 
 
 def test_smollm2_knows_its_context_ends_and_size(smollm2):

@@ -3,11 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tiny import CONTROL, tiny_tokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from generation.tokenization import TextEncoder
+from tests.tiny import CONTROL, tiny_tokenizer
 
 
 def sentencepiece_tokenizer(style: str) -> PreTrainedTokenizerFast:

@@ -10,11 +10,11 @@ from functools import partial
 
 import huggingface_hub.constants
 import pytest
-from fake_weights import describe_wheel, make_entry, make_wheel
 
 from generation import weight_sources
 from generation.catalogue import HubRepository
 from generation.weight_sources import SourceError, from_hub, from_local_folder, from_wheels
+from tests.fake_weights import describe_wheel, make_entry, make_wheel
 
 
 @pytest.fixture

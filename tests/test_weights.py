@@ -8,11 +8,11 @@ import time
 from types import MappingProxyType
 
 import pytest
-from fake_weights import describe_wheel, make_entry, make_wheel
 
 from generation import weights
 from generation.weight_sources import SourceError
 from generation.weights import CATALOGUE, WeightsError, ensure
+from tests.fake_weights import describe_wheel, make_entry, make_wheel
 
 DATA = b"the bytes that count"
 
