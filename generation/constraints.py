@@ -1,4 +1,4 @@
-"""Answers that must have a given form: a JSON schema, a regular expression or a list of choices.
+"""Answers that must have a given form: a JSON schema or a regular expression.
 
 A constraint says before every token which ones can still lead to an answer of that form; all others
 get the logit -inf, and the loop goes on as ever. llguidance keeps the state of the grammar and
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,16 +22,14 @@ from llguidance import LLMatcher, LLTokenizer
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from generation.errors import ConstraintError
+
 if TYPE_CHECKING:
     from generation.model import LanguageModel
 
 # Between the signs of a JSON text: nothing, one space, or a new line with an indentation. A schema
 # allows any amount of it, and a small model that has begun to indent may go on for ever.
 JSON_WHITESPACE = r"(\x20|\n\x20{0,24})"
-
-
-class ConstraintError(ValueError):
-    """A form that cannot be followed, said in one sentence before the model runs."""
 
 
 class Constraint(Protocol):
@@ -127,15 +125,9 @@ def regex_constraint(lm: LanguageModel, pattern: str) -> GrammarConstraint:
     described = "The regular expression"
     if not isinstance(pattern, str):
         raise ConstraintError(f"{described} must be text, not {pattern!r}.")
-    return GrammarConstraint(lm, _grammar(LLMatcher.grammar_from_regex, pattern), described)
-
-
-def choice_constraint(lm: LanguageModel, choices: Sequence[str]) -> GrammarConstraint:
-    """The whole answer is one of `choices`, exactly. Raises ConstraintError."""
-    if isinstance(choices, str) or not choices or not all(isinstance(c, str) for c in choices):
-        raise ConstraintError("Choices are a list of at least one text.")
-    grammar = _grammar(LLMatcher.grammar_from_regex, "|".join(map(re.escape, choices)))
-    return GrammarConstraint(lm, grammar, "The list of choices")
+    return GrammarConstraint(
+        lm, _grammar(LLMatcher.grammar_from_regex, pattern, described), described
+    )
 
 
 def json_constraint(lm: LanguageModel, schema: str | bool | Mapping[str, Any]) -> GrammarConstraint:
@@ -167,7 +159,7 @@ def _grammar_from_schema(text: str) -> str:
     )
 
 
-def _grammar(make: Any, source: str, described: str = "The regular expression") -> str:
+def _grammar(make: Any, source: str, described: str) -> str:
     try:
         source.encode()
         return make(source)

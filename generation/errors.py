@@ -11,3 +11,7 @@ class ModelError(RuntimeError):
 
 class ChatTemplateError(RuntimeError):
     """The model's chat template cannot express these messages."""
+
+
+class ConstraintError(ValueError):
+    """A form that an answer cannot have. Said in one sentence, and before the model runs."""

@@ -9,14 +9,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from generation.choices import ChoiceConstraint
 from generation.config import GenerationConfig
-from generation.constraints import (
-    ConstraintError,
-    choice_constraint,
-    json_constraint,
-    regex_constraint,
-)
+from generation.constraints import json_constraint, regex_constraint
 from generation.decoding import FinishReason, generate
+from generation.errors import ConstraintError
 from tests.tiny import VOCABULARY, tiny_lm
 
 PROMPT = list(range(40, 60))
@@ -116,14 +113,14 @@ CHOICES = ["yes", "no", "a|b", "(", "\\d\n\t-", "三个月", " "]
 @pytest.mark.parametrize("choice", CHOICES)
 def test_a_choice_is_taken_letter_by_letter(choice):
     lm = tiny_lm()
-    assert run(lm, choice_constraint(lm, [choice]))[1] == choice
+    assert run(lm, ChoiceConstraint(lm, [choice]))[1] == choice
 
 
 def test_with_several_choices_one_of_them_is_written():
     texts = set()
     for seed in range(12):
         lm = tiny_lm(seed=seed)
-        texts.add(run(lm, choice_constraint(lm, CHOICES), temperature=5.0, seed=seed)[1])
+        texts.add(run(lm, ChoiceConstraint(lm, CHOICES), temperature=5.0, seed=seed)[1])
     assert texts <= set(CHOICES)
     assert len(texts) > 2
 
@@ -158,7 +155,7 @@ def free_prefix(lm, steps):
 def test_what_the_model_predicted_is_recorded_beside_what_was_allowed():
     lm = tiny_lm()
     (free,) = generate(lm, PROMPT, GenerationConfig(max_new_tokens=1))
-    steps, _ = run(lm, choice_constraint(lm, ["x"]), num_candidates=VOCABULARY)
+    steps, _ = run(lm, ChoiceConstraint(lm, ["x"]), num_candidates=VOCABULARY)
     first, end = steps
     assert first.logprob < 0
     assert first.sampler_logprob == 0.0  # nothing else was possible
@@ -195,14 +192,14 @@ def test_the_end_is_allowed_only_when_the_form_is_complete():
 
 def test_an_answer_cut_by_the_length_limit_says_so():
     lm = tiny_lm()
-    steps, text = run(lm, choice_constraint(lm, ["abcdef"]), max_new_tokens=3)
+    steps, text = run(lm, ChoiceConstraint(lm, ["abcdef"]), max_new_tokens=3)
     assert text == "abc"
     assert steps[-1].finish_reason is FinishReason.LENGTH
 
 
 def test_a_model_without_an_end_token_ends_when_nothing_can_follow():
     lm = tiny_lm(end_ids=frozenset())
-    steps, text = run(lm, choice_constraint(lm, ["yes", "no"]))
+    steps, text = run(lm, ChoiceConstraint(lm, ["yes", "no"]))
     assert text in ("yes", "no")
     assert steps[-1].finish_reason is FinishReason.EOS
 
@@ -232,7 +229,7 @@ def test_an_ordinary_token_that_ends_answers_is_never_part_of_one():
 )
 def test_no_other_option_breaks_the_form(options):
     lm = tiny_lm(seed=1)
-    steps, text = run(lm, choice_constraint(lm, ["aaaaaaaa", "bbbbbbbb"]), **options)
+    steps, text = run(lm, ChoiceConstraint(lm, ["aaaaaaaa", "bbbbbbbb"]), **options)
     assert text in ("aaaaaaaa", "bbbbbbbb")
     assert all(s.sampler_logprob > -torch.inf for s in steps)
     _, text = run(lm, json_constraint(lm, CLAUSE), **options)
@@ -317,7 +314,7 @@ def check_sentence(message: str, words: str) -> None:
 @pytest.mark.parametrize("choices", ["yes", [], [1], [None]])
 def test_choices_must_be_texts(choices):
     with pytest.raises(ConstraintError, match="at least one text"):
-        choice_constraint(tiny_lm(), choices)
+        ChoiceConstraint(tiny_lm(), choices)
 
 
 def test_a_schema_that_contains_itself_too_deeply_is_refused():
