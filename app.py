@@ -7,11 +7,7 @@ modules are imported where they are needed, so that `glassbox --help` and `glass
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import sys
-import threading
-import webbrowser
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -21,13 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ui import cli
-from ui.cli_options import Options, ServeOptions, is_loopback
+from ui.cli_options import Options, ServeOptions
 from ui.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from gradio import Blocks
-    from starlette.routing import Route
-
     from generation.model import LanguageModel
     from rag.embedding import Embedder
     from rag.retriever import Retriever
@@ -73,19 +66,15 @@ class Application:
             )
 
     def serve(self, options: ServeOptions) -> None:
-        uploads = self._options.data / "uploads"
-        _prepare_gradio(uploads)
-        parts = self.parts()
-        self._add_corpus()
-        self._progress.close()
-        from ui.http_api import routes
-        from ui.shell import build_demo
+        from ui.serving import require_port, serve_until_stopped, upload_folder
 
-        try:
-            _launch(build_demo(parts), routes(parts, options.auth), options)
-        finally:
-            shutil.rmtree(uploads, ignore_errors=True)
-            parts.store.close()
+        require_port(options)
+        with upload_folder(self._options.data / "uploads"):
+            parts = self.parts()
+            self._add_corpus()
+            self._progress.close()
+            with closing(parts.store):
+                serve_until_stopped(parts, options)
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -143,46 +132,6 @@ class Application:
                 for number, _ in enumerate(added, start=1):
                     self._progress("Adding the documents that come with Glassbox", number, total)
         done.touch()
-
-
-def _prepare_gradio(uploads: Path) -> None:
-    """Settings that Gradio reads from the environment when it is imported."""
-    shutil.rmtree(uploads, ignore_errors=True)  # left by a process that was killed
-    uploads.mkdir(mode=0o700, parents=True)
-    os.environ["GRADIO_TEMP_DIR"] = str(uploads)
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-
-
-def _launch(demo: Blocks, routes: list[Route], options: ServeOptions) -> None:
-    """Serve until SIGINT or SIGTERM, then stop in order."""
-    from starlette.middleware import Middleware
-
-    from ui.guard import LOOPBACK_NAMES, Guard
-    from ui.shell import launch_options
-
-    names = LOOPBACK_NAMES | {options.host} if is_loopback(options.host) else None
-    stop = threading.Event()
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda *_: stop.set())
-    demo.queue(default_concurrency_limit=16)
-    _, url, _ = demo.launch(
-        server_name=options.host,
-        server_port=options.port or None,
-        auth=options.auth,
-        prevent_thread_lock=True,
-        quiet=True,
-        allowed_paths=[],
-        app_kwargs={"middleware": [Middleware(Guard, names=names)], "routes": routes},
-        **launch_options(),
-    )
-    url = url.rstrip("/")
-    print(f"Glassbox is ready at {url}", flush=True)
-    if options.open_browser:
-        webbrowser.open(url)
-    stop.wait()
-    print("Stopping.", flush=True)
-    demo.close(verbose=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

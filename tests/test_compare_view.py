@@ -34,7 +34,7 @@ def prompt(question="Where?", passage=None):
     if passage is not None:
         parts.append({"type": "text", "text": f"{passage}\n", "trusted": False})
     parts.append({"type": "text", "text": question, "trusted": False})
-    used = (SimpleNamespace(document="a.md"),) if passage is not None else ()
+    used = (SimpleNamespace(document="a.md", text=passage),) if passage is not None else ()
     messages = [{"role": "user", "content": parts}]
     return SimpleNamespace(messages=messages, used=used, dropped=(), history_dropped=0, tokens=9)
 
@@ -68,12 +68,12 @@ def test_no_bar_while_the_answers_are_equal():
     assert "<strong>" not in html
 
 
-@pytest.mark.parametrize("piece", ["**bold", "`code", "[link](", "\n\n- item", "\ue001\ue002"])
+@pytest.mark.parametrize("piece", ["**bold", "`code", "[link](", "\n\n- item", "\ue010\ue011"])
 def test_markdown_at_the_point_of_divergence_stays_well_formed(piece):
     html = compare_view.answer_html(side(["A ", piece, " end"]), 1, "en")
     assert html.count("<strong>") == html.count("</strong>")
     assert html.count('class="diverge"') == 1
-    assert not set(html) & {"\ue001", "\ue002", "\ue003"}
+    assert not set(html) & {"\ue010", "\ue011", "\ue012"}
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "![x](http://evil.example/x.png)", "<think>"])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ui.parts import Parts
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+ID = 12  # characters of an id that are shown; `remove` takes any beginning
 OUR_PACKAGES = {"app", "generation", "rag", "ui"}
 
 
@@ -64,6 +65,7 @@ def run(argv: Sequence[str], open_application: OpenApplication) -> int:
         application = open_application(cli_options.options_from(args), progress)
         return COMMANDS[args.command](args, application, progress)
     except KeyboardInterrupt:
+        print(file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `glassbox list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,11 +106,12 @@ def add(args: argparse.Namespace, application: Application, progress: ProgressLi
             if not is_stated(error):
                 raise
             progress.close()
-            code = _fail(CommandError(f"{path.name} was not added: {error}"))
+            code = _fail(CommandError(f"{path.name} was not added: {_sentence(error)}"))
             continue
         progress.close()
         stored = result.document
-        print(f"{result.status}  {stored.id}  {stored.passages} passages  {one_line(stored.name)}")
+        name = one_line(stored.name)
+        print(f"{result.status}  {stored.id[:ID]}  {stored.passages} passages  {name}")
         for warning in stored.warnings:
             print(f"  {one_line(warning)}")
     return code
@@ -119,10 +122,9 @@ def list_documents(
 ) -> int:
     documents = application.document_store().documents()
     for document in documents:
-        print(
-            f"{document.id}  {document.passages:5d} passages  {one_line(str(document.added_at))}  "
-            f"{one_line(document.name)}"
-        )
+        added = document.added_at[:16].replace("T", " ")
+        name = one_line(document.name)
+        print(f"{document.id[:ID]}  {document.passages:5d} passages  {added}  {name}")
     if not documents:
         print("There are no documents yet: glassbox add PATH")
     return OK
@@ -135,7 +137,7 @@ def remove(args: argparse.Namespace, application: Application, progress: Progres
         problem = "No document has" if not found else f"{len(found)} documents have"
         raise CommandError(f"{problem} an id that begins with {one_line(args.id)}.")
     store.remove(found[0].id)
-    print(f"removed  {found[0].id}  {one_line(found[0].name)}")
+    print(f"removed  {found[0].id[:ID]}  {one_line(found[0].name)}")
     return OK
 
 
@@ -213,8 +215,15 @@ def _named(progress: ProgressLine, name: str) -> Callable[[str, int, int], None]
 
 
 def _fail(error: Exception, code: int = FAILED) -> int:
-    print(f"glassbox: {one_line(str(error))}", file=sys.stderr)
+    print(f"glassbox: {one_line(_sentence(error))}", file=sys.stderr)
     return code
+
+
+def _sentence(error: Exception) -> str:
+    """What to tell the person: for the system's errors without the number and the brackets."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace, Application, ProgressLine], int]] = {

@@ -5,11 +5,13 @@ Pure functions from `ui.comparing.ComparisonUpdate` to strings. Knows nothing of
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 
 from generation.comparison import Side
 from generation.config import GenerationConfig
 from generation.decoding import FinishReason
+from rag.citations import Support, support
 from ui import markdown
 from ui.comparing import SIDES, ComparisonUpdate, SideRun
 from ui.i18n import h, t
@@ -20,7 +22,7 @@ from ui.shift_view import Shift
 from ui.token_view import divergence_mark, mean_logprob, token_panel
 
 # Private-use characters that stand for HTML until the Markdown around them has been rendered.
-BAR, BOLD, END_BOLD = "\ue001", "\ue002", "\ue003"
+BAR, BOLD, END_BOLD = "\ue010", "\ue011", "\ue012"
 
 
 def receipt_html(update: ComparisonUpdate, language: str) -> str:
@@ -72,19 +74,20 @@ def shifts_of(update: ComparisonUpdate) -> list[Shift]:
 
 
 def passages_html(update: ComparisonUpdate, language: str) -> str:
-    """The passages that one side was given, those cited in its answer told apart."""
+    """The passages that one side was given; when done, those that nothing points at stand back."""
     run = update.runs.get("with")
     if run is None or update.retrieval is None or not run.prompt.used:
         return ""
-    cited = cited_numbers(run.text, len(run.prompt.used)) if update.stage == "done" else None
-    cards = "".join(
-        f'<div id="compare-passage-{number}">'
-        f"{passage_card(p, number, language, update.retrieval, cited is None or number in cited)}"
-        "</div>"
-        for number, p in enumerate(run.prompt.used, start=1)
-    )
-    title = h(language, "compare.passages_title", count=len(run.prompt.used))
-    return f'<h3 class="label">{title}</h3><div class="compare-passages">{cards}</div>'
+    spans = {found.citation: found.span for found in _supports(run, run.text)}
+    pointed_at = cited_numbers(run.text, len(run.prompt.used)) | set(spans)
+    cards = []
+    for number, passage in enumerate(run.prompt.used, start=1):
+        marked = replace(passage, highlight=spans.get(number, passage.highlight))
+        aside = update.stage == "done" and number not in pointed_at
+        card = passage_card(marked, number, language, update.retrieval, aside=aside)
+        cards.append(f'<div id="compare-passage-{number}">{card}</div>')
+    title = h(language, "compare.passages_title", count=len(cards))
+    return f'<h3 class="label">{title}</h3><div class="compare-passages">{"".join(cards)}</div>'
 
 
 def status_text(update: ComparisonUpdate, language: str) -> str:
@@ -128,9 +131,14 @@ def answer_html(run: SideRun, divergence: int | None, language: str) -> str:
         space = piece[: len(piece) - len(piece.lstrip())]
         plain = word.isalnum()  # bold only where it cannot cut through Markdown
         pieces[divergence] = f"{space}{BAR}{BOLD}{word}{END_BOLD}" if plain else BAR + piece
-    count = len(run.prompt.used)
+    text = "".join(pieces)
     html = markdown.render(
-        "".join(pieces), _cite, count, language, cursor=run.finish_reason is None
+        text,
+        _cite,
+        len(run.prompt.used),
+        language,
+        _supports(run, text),
+        cursor=run.finish_reason is None,
     )
     html = html.replace(BAR, divergence_mark(language))
     return html.replace(BOLD, "<strong>").replace(END_BOLD, "</strong>")
@@ -173,8 +181,16 @@ def _inside(update: ComparisonUpdate, run: SideRun, language: str) -> str:
     )
 
 
-def _cite(number: int) -> str:
-    return f'<a class="cite" href="#compare-passage-{number}">{number}</a>'
+def _supports(run: SideRun, text: str) -> list[Support]:
+    """The passages behind sentences without a citation, once the answer is complete."""
+    if run.finish_reason is None or not run.prompt.used:
+        return []
+    return support(text, [passage.text for passage in run.prompt.used])
+
+
+def _cite(number: int, by_model: bool) -> str:
+    kind = "cite" if by_model else "cite found"
+    return f'<a class="{kind}" href="#compare-passage-{number}">{number}</a>'
 
 
 def _without_marks(text: str) -> str:

@@ -79,10 +79,11 @@ def _is_web_link(url: str) -> bool:
         return False
 
 
-_MARKDOWN = MarkdownIt(
-    "commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer
-).enable(["table", "strikethrough"])
-_MARKDOWN.use(formulas)
+_MARKDOWN = (
+    MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
+    .enable(["table", "strikethrough"])
+    .use(formulas)
+)
 _MARKDOWN.validateLink = _is_web_link  # type: ignore[method-assign]
 
 

@@ -15,6 +15,7 @@ from ui.i18n import h, t
 from ui.token_view import visible
 
 LEVELS = (0.1, 0.7, 2.3)  # nats: a tenth likelier, twice, ten times
+SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 TABLE_HEADS = ("position", "token", "with", "without", "delta")
 
 
@@ -55,8 +56,8 @@ def sum_text(shifts: Sequence[Shift], language: str) -> str:
 
 
 def factor(nats: float) -> str:
-    """exp(nats) in words a person can take in: ``7.4`` or, when it is vast, ``e^31``."""
-    return f"{math.exp(nats):,.1f}" if nats < 9 else f"e^{nats:.0f}"
+    """exp(nats) as a person can take it in: ``7.4`` or, when it is vast, ``e³¹``."""
+    return f"{math.exp(nats):,.1f}" if nats < 9 else "e" + f"{nats:.0f}".translate(SUPERSCRIPT)
 
 
 def signed(value: float) -> str:
