@@ -6,17 +6,30 @@ anything here can be rebuilt from it. Does not know how the two kinds of hits ar
 
 import logging
 import threading
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag.database import StoreError
 from rag.lexical_index import LexicalIndex
 from rag.records import Contents
 from rag.store import DocumentStore
+from rag.terms import Script, script_of
 from rag.vector_index import VectorIndex, VectorIndexError
 
 CACHE_NAME = "vectors.faiss"
 _BATCH = 4096  # passages read at a time
 log = logging.getLogger(__name__)
+
+
+class InScript(NamedTuple):
+    """What the vectors of all passages in one script have in common."""
+
+    mean: NDArray[np.float32]  # (D,)
+    passages: int
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,18 @@ class Searchable:
 
     vectors: VectorIndex
     words: LexicalIndex
+    han: frozenset[int]  # passages in Chinese or Japanese
+    means: dict[Script, InScript]
+
+    def script(self, passage_id: int) -> Script:
+        return "han" if passage_id in self.han else "other"
+
+    def by_script(self, allowed: Set[int] | None) -> list[Set[int] | None]:
+        """`allowed` (None: all) parted by script, or as it is when there is only one."""
+        if not self.han:
+            return [allowed]
+        ids = self.vectors.ids if allowed is None else allowed
+        return [part for part in (ids & self.han, ids - self.han) if part]
 
 
 class Indexes:
@@ -35,8 +60,7 @@ class Indexes:
         self._lock = threading.Lock()
         self._revision: str | None = None
         self._saved_revision: str | None = None
-        self._vectors: VectorIndex | None = None
-        self._words = LexicalIndex()
+        self._current: Searchable | None = None
 
     def current(self) -> Searchable:
         """The indexes as the store is now. Only what changed since the last call is read.
@@ -44,24 +68,23 @@ class Indexes:
         Raises EmbedderChanged when the store was embedded anew by another process meanwhile.
         """
         with self._lock:
-            vectors = self._vectors
-            if vectors is None or self._store.revision != self._revision:
-                vectors = self._catch_up()
-            return Searchable(vectors, self._words)
+            if self._current is None or self._store.revision != self._revision:
+                self._current = self._catch_up()
+            return self._current
 
     def save(self) -> None:
         """Keep the vector index as a file for the next start; a failure is only logged."""
         with self._lock:
-            if self._vectors is None or self._revision in (None, self._saved_revision):
+            if self._current is None or self._revision == self._saved_revision:
                 return
             try:
-                sha256 = self._vectors.save(self._store.root / CACHE_NAME)
+                sha256 = self._current.vectors.save(self._store.root / CACHE_NAME)
                 self._store.record_cache(str(self._revision), sha256)
                 self._saved_revision = self._revision
             except (OSError, StoreError) as error:
                 log.warning("the vector index was not saved and will be rebuilt: %s", error)
 
-    def _catch_up(self) -> VectorIndex:
+    def _catch_up(self) -> Searchable:
         """Bring both indexes to one moment of the store; passages never change, they come and go.
 
         A passage that another process removes between two reads is missing from its batch; then
@@ -69,18 +92,26 @@ class Indexes:
         """
         while True:
             contents = self._store.contents()
-            vectors = self._vectors or self._load(contents)
+            old = self._current
+            vectors = old.vectors if old else self._load(contents)
+            words = old.words if old else LexicalIndex()
+            han = set(old.han & contents.passage_ids) if old else set()
             vectors.remove(vectors.ids - contents.passage_ids)
-            self._words.remove(self._words.ids - contents.passage_ids)
+            words.remove(words.ids - contents.passage_ids)
             for batch in _batches(contents.passage_ids - vectors.ids):
                 vectors.add(*self._store.vectors(batch))
-            for batch in _batches(contents.passage_ids - self._words.ids):
+            for batch in _batches(contents.passage_ids - words.ids):
                 passages = self._store.passages_by_id(batch)
-                self._words.add({p.id: p.searchable for p in passages})
-            self._vectors = vectors
-            if vectors.ids == self._words.ids == contents.passage_ids:
+                words.add({p.id: p.searchable for p in passages})
+                han |= {p.id for p in passages if script_of(p.text) == "han"}
+            means: dict[Script, InScript] = {
+                "han": InScript(vectors.mean(han), len(han)),
+                "other": InScript(vectors.mean(vectors.ids - han), len(vectors.ids - han)),
+            }
+            self._current = Searchable(vectors, words, frozenset(han), means)
+            if vectors.ids == words.ids == contents.passage_ids:
                 self._revision = contents.revision
-                return vectors
+                return self._current
 
     def _load(self, contents: Contents) -> VectorIndex:
         """The saved index when it is of this very revision and its bytes are those saved."""

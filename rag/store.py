@@ -193,7 +193,7 @@ class DocumentStore:
                 (json.dumps([int(id_) for id_ in ids]),),
             ).fetchall()
         joined = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
-        return np.array([i for i, _ in rows], np.int64), joined.reshape(len(rows), -1)
+        return np.array([i for i, _ in rows], np.int64), joined.reshape(len(rows), self.dimension or 0)
 
     def record_cache(self, revision: str, sha256: str) -> None:
         """Note that the vector index of `revision` was saved as a file with this hash."""

@@ -1,4 +1,4 @@
-"""Text to the terms that are compared when searching by words, in any language, with their places.
+"""Text to the terms that are compared when searching by words, in any language.
 
 A run of Chinese or Japanese characters becomes overlapping pairs of characters, which needs no
 dictionary and finds what a word segmenter finds (recall@5 on XQuAD .991 with either); everything
@@ -8,13 +8,17 @@ else becomes case-folded words. Scripts that are written without spaces and are 
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+Script = Literal["han", "other"]
 
 _HAN = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
 _PIECE = re.compile(rf"([{_HAN}]+)|((?:(?![{_HAN}_])[\w{_ACCENTS}])+)")
 _ANY_HAN = re.compile(f"[{_HAN}]")
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_LETTER = re.compile(r"[^\W\d_]")
 
 # Words that a question has because it is one. A passage that shares only these answers nothing.
 _ENGLISH_FUNCTION_WORDS = """
@@ -35,29 +39,17 @@ _CHINESE_FUNCTION_WORDS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Term:
-    """A term as it is compared (`text`) and where it stands in the text it was read from."""
-
-    text: str
-    start: int
-    end: int
-
-
-def terms(text: str) -> Iterator[Term]:
-    """The terms of `text` in order: Chinese pairs, other words; NFKC and case folded."""
-    for piece in _PIECE.finditer(text):
-        start, end = piece.span()
-        if piece[1] is None:
-            yield Term(_fold(piece[0]), start, end)
-            continue
-        width = min(2, end - start)
-        for at in range(start, end - width + 1):
-            yield Term(_fold(text[at : at + width]), at, at + width)
-
-
 def tokenize(text: str) -> list[str]:
-    return [term.text for term in terms(text)]
+    """The terms of `text` in order: Chinese pairs, other words; NFKC and case folded."""
+    found: list[str] = []
+    for run, word in _PIECE.findall(text):
+        if word:
+            found.append(word.casefold() if word.isascii() else _fold(word))
+        elif len(run) == 1:
+            found.append(_fold(run))
+        else:
+            found += [_fold(first + second) for first, second in pairwise(run)]
+    return found
 
 
 def content_terms(question: str) -> list[str]:
@@ -70,6 +62,16 @@ def content_terms(question: str) -> list[str]:
 def has_han(text: str) -> bool:
     """Whether any of `text` is written in Chinese characters or Japanese kana."""
     return _ANY_HAN.search(text) is not None
+
+
+def script_of(text: str) -> Script:
+    """ "han" for Chinese and Japanese text, also with some foreign words in it, else "other".
+
+    A Han character counts as three letters: it says about as much.
+    """
+    han = sum(len(run) for run in _HAN_RUN.findall(text))
+    letters = len(_LETTER.findall(text)) - han
+    return "han" if 3 * han > letters else "other"
 
 
 def _fold(text: str) -> str:

@@ -86,6 +86,15 @@ class VectorIndex:
             scores, ids = self._index.search(row, k, params=params)  # (1, k) each
         return best_first(ids[0], scores[0])
 
+    def mean(self, ids: Iterable[int]) -> NDArray[np.float32]:
+        """The mean (D,) of the vectors of those of `ids` that are there; zeros for none."""
+        with self._lock:
+            present = self._ids.intersection(ids)
+            if not present:
+                return np.zeros(self.dimension, np.float32)
+            rows = self._index.reconstruct_batch(np.fromiter(present, np.int64, len(present)))
+        return rows.mean(axis=0)  # (N, D) -> (D,)
+
     def save(self, path: Path) -> str:
         """Write atomically; returns the SHA-256 that `load` must be given. Raises OSError."""
         with self._lock:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rag.chunking import Passage
 from rag.documents import Document, Section
-from rag.terms import tokenize
+from rag.terms import content_terms, tokenize
 
 
 class FakeEmbedder:
@@ -18,7 +18,9 @@ class FakeEmbedder:
 
     max_tokens = 500
 
-    def __init__(self, identity: str = "fake", dimension: int = 64, baseline: float = 0.75) -> None:
+    def __init__(
+        self, identity: str = "fake", dimension: int = 256, baseline: float = 0.77
+    ) -> None:
         self.identity, self.dimension, self.baseline = identity, dimension, baseline
 
     def token_spans(self, text: str) -> list[tuple[int, int]]:
@@ -26,7 +28,7 @@ class FakeEmbedder:
 
     def embed_query(self, text: str) -> np.ndarray:
         words = np.zeros(self.dimension - 1)
-        for term in tokenize(text):
+        for term in content_terms(text) or tokenize(text):
             seed = hashlib.sha256(f"{self.identity} {term}".encode()).digest()
             words += np.random.default_rng(list(seed)).standard_normal(self.dimension - 1)
         length = np.linalg.norm(words) or 1.0

@@ -246,7 +246,7 @@ def test_a_later_format_is_a_clear_error(tmp_path):
 
 def test_another_embedder_is_refused_by_name(store, embedder, tmp_path):
     put(store, embedder, "a", "one", "two")
-    for identity, dimension in (("other", 64), ("fake", 32)):
+    for identity, dimension in (("other", 256), ("fake", 32)):
         with pytest.raises(EmbedderChanged) as refused:
             DocumentStore(tmp_path / "data", identity, dimension)
         assert (refused.value.stored, refused.value.passages) == ("fake", 2)
@@ -276,7 +276,8 @@ def test_another_process_is_seen_at_once(store, embedder, tmp_path):
     code = (
         "from pathlib import Path; from rag.store import DocumentStore\n"
         "from tests.fakes import FakeEmbedder, put\n"
-        f"e = FakeEmbedder(); s = DocumentStore(Path({str(tmp_path / 'data')!r}), e.identity, 64)\n"
+        f"e = FakeEmbedder(); root = Path({str(tmp_path / 'data')!r})\n"
+        "s = DocumentStore(root, e.identity, e.dimension)\n"
         "put(s, e, 'b', 'two'); s.close()"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

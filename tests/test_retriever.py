@@ -1,0 +1,161 @@
+"""`rag.retriever` with an embedder without weights; with the real one in test_retrieval_quality."""
+
+import threading
+
+import pytest
+
+from rag import relevance
+from rag.retriever import Retriever
+from rag.store import DocumentStore
+from tests.fakes import FakeEmbedder, put
+
+EMBEDDER = FakeEmbedder()
+LIGHTHOUSE = (
+    "The lighthouse was built in 1923. It stands on the northern reef.",
+    "The keeper lights the lamp at six. Pilot boats steer by it.",
+    "灯塔守护人每天傍晚点亮主灯。塔高四十一米。",
+)
+ORCHARD = ("The orchard was planted by Petra.", "The apple harvest begins in September.")
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = DocumentStore(tmp_path / "data", EMBEDDER.identity, EMBEDDER.dimension)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def filled(store):
+    put(store, EMBEDDER, "lighthouse.txt", *LIGHTHOUSE)
+    put(store, EMBEDDER, "orchard.txt", *ORCHARD)
+    return store
+
+
+def test_the_passage_comes_with_its_place_and_its_numbers(filled):
+    retrieval = Retriever(filled, EMBEDDER).retrieve("When was the lighthouse built?")
+    best = retrieval.passages[0]
+    assert (best.document, best.text) == ("lighthouse.txt", LIGHTHOUSE[0])
+    assert filled.document(best.document_id).text[best.start : best.end] == best.text
+    assert (best.dense_rank, best.lexical_rank) == (1, 1)
+    assert best.score == pytest.approx(
+        best.dense_score + relevance.LEXICAL_WEIGHT * best.lexical_score
+    )
+    assert retrieval.relevant and retrieval.considered == 5 and retrieval.seconds > 0
+    assert retrieval.signals["score"] == best.score
+    assert best.score >= retrieval.threshold
+
+
+def test_the_sentence_that_shares_most_is_highlighted(filled):
+    for question, sentence in (
+        ("When was the lighthouse built?", "The lighthouse was built in 1923."),
+        ("Which boats steer by the lamp?", "Pilot boats steer by it."),
+        ("守护人在傍晚点亮什么灯？", "灯塔守护人每天傍晚点亮主灯。"),
+    ):
+        best = Retriever(filled, EMBEDDER).retrieve(question).passages[0]
+        assert best.highlight is not None
+        assert best.text[slice(*best.highlight)] == sentence
+
+
+@pytest.mark.parametrize("query", ["", "  ", "???", "hi", "Hello!", "你好", "是", "what is it?"])
+def test_a_query_about_nothing_finds_nothing(filled, query):
+    retrieval = Retriever(filled, EMBEDDER).retrieve(query)
+    assert not retrieval.relevant
+    assert retrieval.passages == () and retrieval.rejected == ()
+
+
+def test_what_is_below_the_threshold_is_rejected_and_shown(filled):
+    retrieval = Retriever(filled, EMBEDDER).retrieve("How do I repair a bicycle tyre?", k=3)
+    assert not retrieval.relevant and retrieval.passages == ()
+    assert len(retrieval.rejected) == 3
+    assert all(p.score < retrieval.threshold for p in retrieval.rejected)
+
+
+def test_each_passage_has_to_reach_the_threshold_itself(filled):
+    retrieval = Retriever(filled, EMBEDDER).retrieve("apple harvest September", k=5)
+    assert [p.text for p in retrieval.passages] == [ORCHARD[1]]
+    assert len(retrieval.rejected) == 4
+    scores = [p.score for p in (*retrieval.passages, *retrieval.rejected)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_empty_store_finds_nothing(store):
+    retrieval = Retriever(store, EMBEDDER).retrieve("When was the lighthouse built?")
+    assert (retrieval.relevant, retrieval.considered, retrieval.passages) == (False, 0, ())
+
+
+def test_only_the_chosen_documents_are_searched(filled):
+    lighthouse, orchard = filled.documents()
+    retriever = Retriever(filled, EMBEDDER)
+    question = "When was the lighthouse built?"
+    inside = retriever.retrieve(question, document_ids=[lighthouse.id])
+    assert inside.considered == 3 and inside.passages[0].text == LIGHTHOUSE[0]
+    outside = retriever.retrieve(question, document_ids=[orchard.id])
+    assert outside.considered == 2 and not outside.relevant
+    assert {p.document for p in outside.rejected} == {"orchard.txt"}
+    for none in ([], ["no such id"]):
+        assert retriever.retrieve(question, document_ids=none).considered == 0
+
+
+def test_a_removed_document_is_never_found_again(filled):
+    retriever = Retriever(filled, EMBEDDER)
+    question = "When was the lighthouse built?"
+    assert retriever.retrieve(question).relevant
+    filled.remove(filled.documents()[0].id)
+    assert not retriever.retrieve(question).relevant
+    retriever.close()
+    assert not Retriever(filled, EMBEDDER).retrieve(question).relevant
+    best = retriever.retrieve("apple harvest September").passages[0]
+    assert best.text == ORCHARD[1]
+
+
+def test_what_another_process_adds_is_found_at_once(filled, tmp_path):
+    retriever = Retriever(filled, EMBEDDER)
+    retriever.retrieve("lamp")
+    other = DocumentStore(tmp_path / "data", EMBEDDER.identity, EMBEDDER.dimension)
+    put(other, EMBEDDER, "bicycle.txt", "Repair a bicycle tyre with glue.")
+    other.close()
+    best = retriever.retrieve("How do I repair a bicycle tyre?").passages[0]
+    assert best.document == "bicycle.txt"
+
+
+def test_k_larger_than_the_store_gives_all(filled):
+    retrieval = Retriever(filled, EMBEDDER).retrieve("lighthouse lamp", k=50)
+    assert len(retrieval.passages) + len(retrieval.rejected) == 5
+
+
+def test_other_scripts_are_put_forward_beside_a_crowd_in_the_questions_own(store):
+    """Fifty passages are put forward by each search: here all fifty are English and unrelated."""
+    put(store, EMBEDDER, "many.txt", *(f"number {n} about nothing much" for n in range(120)))
+    put(store, EMBEDDER, "one.txt", "灯塔守护人每天傍晚点亮主灯。")
+    retrieval = Retriever(store, EMBEDDER).retrieve("the keeper of the tower", k=200)
+    assert "one.txt" in {p.document for p in (*retrieval.passages, *retrieval.rejected)}
+
+
+def test_without_a_shared_word_the_nearest_sentence_is_highlighted(store, monkeypatch):
+    put(store, EMBEDDER, "one.txt", "灯塔守护人每天傍晚点亮主灯。塔高四十一米。")
+    monkeypatch.setattr(relevance, "allowance", lambda *_: 0.5)
+    best = Retriever(store, EMBEDDER).retrieve("How high is the tower?").passages[0]
+    assert best.lexical_score == 0
+    assert best.highlight in [(0, 14), (14, 21)]
+
+
+def test_threads_may_search_while_documents_come_and_go(filled):
+    retriever, failures = Retriever(filled, EMBEDDER), []
+
+    def search() -> None:
+        for _ in range(15):
+            try:
+                best = retriever.retrieve("When was the lighthouse built?").passages[0]
+                assert best.text == LIGHTHOUSE[0]
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(15):
+        put(filled, EMBEDDER, "changing.txt", f"version {number} of a note")
+    for thread in threads:
+        thread.join()
+    assert not failures
