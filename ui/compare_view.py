@@ -5,7 +5,6 @@ Pure functions from `ui.comparing.ComparisonUpdate` to strings. Knows nothing of
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 
 from generation.comparison import Side
@@ -15,7 +14,7 @@ from rag.citations import Support, support
 from ui import markdown
 from ui.comparing import SIDES, ComparisonUpdate, SideRun
 from ui.i18n import h, t
-from ui.passage_view import cited_numbers, passage_card
+from ui.passage_view import passage_cards
 from ui.prompt_difference import difference_html
 from ui.prompt_view import prompt_view
 from ui.shift_view import Shift
@@ -78,14 +77,10 @@ def passages_html(update: ComparisonUpdate, language: str) -> str:
     run = update.runs.get("with")
     if run is None or update.retrieval is None or not run.prompt.used:
         return ""
-    spans = {found.citation: found.span for found in _supports(run, run.text)}
-    pointed_at = cited_numbers(run.text, len(run.prompt.used)) | set(spans)
-    cards = []
-    for number, passage in enumerate(run.prompt.used, start=1):
-        marked = replace(passage, highlight=spans.get(number, passage.highlight))
-        aside = update.stage == "done" and number not in pointed_at
-        card = passage_card(marked, number, language, update.retrieval, aside=aside)
-        cards.append(f'<div id="compare-passage-{number}">{card}</div>')
+    done = update.stage == "done"
+    supports = _supports(run, run.text)
+    shown = passage_cards(run.prompt.used, run.text, supports, update.retrieval, language, done)
+    cards = [f'<div id="compare-passage-{n}">{card}</div>' for n, card in enumerate(shown, 1)]
     title = h(language, "compare.passages_title", count=len(cards))
     return f'<h3 class="label">{title}</h3><div class="compare-passages">{"".join(cards)}</div>'
 

@@ -1,4 +1,4 @@
-"""The passages behind an answer as escaped HTML: what supports it, and why these.
+"""The passages behind an answer as escaped HTML, and what in them supports it.
 
 Pure functions from rag's plain data to strings. Everything read from a document (text, headings,
 file names) is escaped; nothing in it is ever markup.
@@ -7,17 +7,18 @@ file names) is escaped; nothing in it is ever markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from html import escape
 
-from rag.citations import link_citations
+from rag.citations import Support, link_citations
+from rag.evidence import Span
 from rag.prompt import Prompt
 from rag.retriever import Retrieval, RetrievedPassage
 from rag.terms import has_han
 from ui.i18n import h, t
 from ui.prompt_view import place, prompt_view
 from ui.turns import Turn
+from ui.why_view import why_these
 
 EXCERPT = 220  # characters shown of a passage, around what supports the answer; of Chinese, half
 LEAST_SPAN = 0.05  # of score between threshold and full bar, so that bars do not exaggerate
@@ -34,13 +35,10 @@ def panel(turn: Turn | None, number: int, language: str) -> str:
     if not update.retrieval.considered:
         return _empty("passages.no_documents", language)
     used = update.prompt.used if update.prompt else ()
-    spans = {support.citation: support.span for support in turn.supports}
-    cited = cited_numbers(update.text, len(used)) | set(spans)
-    parts = [_title(update.retrieval, used, update.prompt is not None, language)]
-    for n, passage in enumerate(used, start=1):
-        marked = replace(passage, highlight=spans.get(n, passage.highlight))
-        aside = turn.done and n not in cited
-        parts.append(passage_card(marked, n, language, update.retrieval, aside))
+    parts = [
+        _title(update.retrieval, used, update.prompt is not None, language),
+        *passage_cards(used, update.text, turn.supports, update.retrieval, language, turn.done),
+    ]
     parts += _left_out(update.retrieval, update.prompt, language)
     parts.append(why_these(update.retrieval, language))
     if update.prompt is not None:
@@ -53,52 +51,86 @@ def cited_numbers(answer: str, count: int) -> set[int]:
     return {s.citation for s in link_citations(answer, count) if s.citation is not None}
 
 
+def passage_cards(
+    used: Sequence[RetrievedPassage],
+    answer: str,
+    supports: Iterable[Support],
+    retrieval: Retrieval,
+    language: str,
+    done: bool,
+) -> list[str]:
+    """A card for each passage of the prompt; once `done`, those nothing points at stand back.
+
+    Marked is what stands behind the answer, or else what fits the question.
+    """
+    spans: dict[int, set[Span]] = {}
+    for support in supports:
+        spans.setdefault(support.citation, set()).add(support.span)
+    pointed_at = cited_numbers(answer, len(used)) | set(spans)
+    cards = []
+    for number, passage in enumerate(used, start=1):
+        question_span = {passage.highlight} if passage.highlight else set()
+        marks = sorted(spans.get(number, question_span))
+        aside = done and number not in pointed_at
+        cards.append(passage_card(passage, number, language, retrieval, marks, aside))
+    return cards
+
+
 def passage_card(
     passage: RetrievedPassage,
     number: int,
     language: str,
     retrieval: Retrieval,
+    marks: Sequence[Span] = (),
     aside: bool = False,
 ) -> str:
-    """A passage of the prompt, its supporting part marked; `aside` when nothing points at it."""
-    before, marked, after = excerpt(passage.text, passage.highlight)
-    body = escape(before) + (f"<mark>{escape(marked)}</mark>" if marked else "") + escape(after)
-    rest = ""
-    if len(before + marked + after) < len(passage.text):
-        whole = _marked(passage.text, passage.highlight)
+    """A passage of the prompt, its supporting parts marked; `aside` when nothing points at it."""
+    text, rest = passage.text, ""
+    start, end = window(text, marks)
+    if end - start < len(text.strip()):
         rest = (
             f"<details><summary>{h(language, 'passages.whole')}</summary>"
-            f'<p class="text" dir="auto">{whole}</p></details>'
+            f'<p class="text" dir="auto">{_marked(text, marks, 0, len(text))}</p></details>'
         )
-    note = "" if not aside else f'<p class="aside">{h(language, "passages.not_cited")}</p>'
-    classes = "card passage" + (" quiet-card" if aside else "")
+    shown = re.sub(r"\n\s*\n", "\n", _marked(text, marks, start, end).strip())
+    before = "… " if start > _after_headings(text) else ""
+    after = " …" if end < len(text.rstrip()) else ""
+    note = f'<p class="aside">{h(language, "passages.not_cited")}</p>' if aside else ""
     label = h(language, "passages.cite_label", number=number, document=passage.document)
     return (
-        f'<section class="{classes}" data-passage="{number}" tabindex="-1" aria-label="{label}">'
+        f'<section class="card passage{" quiet-card" if aside else ""}" '
+        f'data-passage="{number}" tabindex="-1" aria-label="{label}">'
         f'<header><span class="number">{number}</span>{_name(passage)}'
         f"{_page(passage, language)}</header>{_heading(passage)}"
-        f'<p class="text" dir="auto">{body}</p>{rest}{note}'
+        f'<p class="text" dir="auto">{before}{shown}{after}</p>{rest}{note}'
         f"{_bar(passage, retrieval, language)}</section>"
     )
 
 
-def excerpt(text: str, highlight: tuple[int, int] | None) -> tuple[str, str, str]:
-    """What to show of a passage: before, the supporting span, after; cut ends carry an ellipsis.
+def window(text: str, marks: Sequence[Span]) -> Span:
+    """Which part of a passage to show: the first mark whole, with some text around it.
 
-    Without a span it begins after the headings, which stand above it anyway.
+    It begins at a word, and after the headings, which stand above the text anyway.
     """
     beginning = _after_headings(text)
-    start, end = highlight or (beginning, beginning)
-    room = max(0, (EXCERPT // 2 if has_han(text) else EXCERPT) - (end - start))
-    first = max(0, start - room // 3) if highlight else start
-    last = min(len(text), end + room - (start - first))
-    before = ("… " if first > beginning else "") + text[first:start].lstrip()
-    after = text[end:last].rstrip() + (" …" if last < len(text) else "")
-    return _compact(before), text[start:end], _compact(after)
+    first, last = marks[0] if marks else (beginning, beginning)
+    room = max(0, (EXCERPT // 2 if has_han(text) else EXCERPT) - (last - first))
+    start = max(min(beginning, first), first - room // 3)
+    if beginning < start < first and not has_han(text):
+        start = text.find(" ", start, first) + 1 or first
+    end = min(len(text), last + room - (first - start))
+    return start, end
 
 
-def _compact(text: str) -> str:
-    return re.sub(r"\n\s*\n", "\n", text)
+def _marked(text: str, marks: Sequence[Span], start: int, end: int) -> str:
+    """`text[start:end]` escaped, with the marks in it; marks are in order and do not overlap."""
+    html, at = "", start
+    for left, right in marks:
+        left, right = max(at, left), min(right, end)
+        if left < right:
+            html += f"{escape(text[at:left])}<mark>{escape(text[left:right])}</mark>"
+            at = right
+    return html + escape(text[at:end])
 
 
 def _after_headings(text: str) -> int:
@@ -114,51 +146,6 @@ def share(passage: RetrievedPassage, retrieval: Retrieval) -> float:
     return min(1.0, max(0.04, 0.5 + 0.5 * (passage.score - retrieval.threshold) / span))
 
 
-def why_these(retrieval: Retrieval, language: str) -> str:
-    """The ranks and scores that chose the passages, and the threshold they were held to."""
-    head = "".join(
-        f"<th>{h(language, f'passages.col_{name}')}</th>"
-        for name in ("passage", "fused", "meaning", "words")
-    )
-    rows = "".join(
-        f"<tr><td>{escape(p.document)} <small>{escape(place(p, language))}</small></td>"
-        f"<td>{p.score:.3f}</td><td>{_ranked(p.dense_rank, p.dense_score, language)}</td>"
-        f"<td>{_ranked(p.lexical_rank, p.lexical_score, language)}</td></tr>"
-        for p in (*retrieval.passages, *retrieval.rejected)
-    )
-    signals = "".join(
-        f"<tr><td>{escape(name)}</td><td>{value:.3f}</td></tr>"
-        for name, value in retrieval.signals.items()
-    )
-    text = t(
-        language,
-        "passages.why_text",
-        considered=f"{retrieval.considered:,}",
-        milliseconds=f"{1000 * retrieval.seconds:.0f}",
-    )
-    return (
-        f'<details class="why"><summary>{h(language, "passages.why")}</summary>'
-        f"<p>{escape(text)}</p>{_verdict(retrieval, language)}"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"<table><thead><tr><th>{h(language, 'passages.col_signal')}</th>"
-        f"<th>{h(language, 'passages.col_value')}</th></tr></thead>"
-        f"<tbody>{signals}</tbody></table>"
-        f"<p>{h(language, 'passages.why_limit')}</p></details>"
-    )
-
-
-def _verdict(retrieval: Retrieval, language: str) -> str:
-    """The number that decides whether anything is relevant, beside its threshold."""
-    if "score" not in retrieval.signals:
-        return ""
-    numbers = {
-        "value": f"{retrieval.signals['score']:.3f}",
-        "threshold": f"{retrieval.threshold:.3f}",
-    }
-    key = "passages.relevant" if retrieval.relevant else "passages.irrelevant"
-    return f"<p>{h(language, key, **numbers)}</p>"
-
-
 def _title(
     retrieval: Retrieval, used: Sequence[RetrievedPassage], prompted: bool, language: str
 ) -> str:
@@ -171,23 +158,24 @@ def _title(
 
 
 def _left_out(retrieval: Retrieval, prompt: Prompt | None, language: str) -> list[str]:
-    """Passages that the model did not get: they did not fit, or nothing was relevant."""
+    """Passages that the model did not get: they did not fit, or were not close enough."""
     if prompt is None:
         return []
     if not retrieval.relevant:
-        sentence = f'<p class="hint">{h(language, "passages.none_relevant")}</p>'
-        cards = [_left_out_card(p, "passages.not_given", language) for p in retrieval.rejected]
-        return [sentence, *cards]
-    return [
-        *(_left_out_card(p, "passages.dropped", language) for p in prompt.dropped),
-        *(_left_out_card(p, "passages.too_far", language) for p in retrieval.rejected),
-    ]
+        words = f'<p class="hint">{h(language, "passages.none_relevant")}</p>'
+        return [words, _name_list(retrieval.rejected, language)]
+    left_out = []
+    for key, passages in (("dropped", prompt.dropped), ("too_far", retrieval.rejected)):
+        if passages:
+            words = h(language, f"passages.{key}", count=len(passages))
+            names = _name_list(passages, language)
+            left_out.append(f"<details><summary>{words}</summary>{names}</details>")
+    return left_out
 
 
-def _left_out_card(passage: RetrievedPassage, reason: str, language: str) -> str:
-    header = f"<header>{_name(passage)}{_page(passage, language)}</header>{_heading(passage)}"
-    why = f'<p class="aside">{h(language, reason)}</p>'
-    return f'<section class="card passage quiet-card">{header}{why}</section>'
+def _name_list(passages: Sequence[RetrievedPassage], language: str) -> str:
+    names = (f"<li>{_name(p)} <span>{escape(place(p, language))}</span></li>" for p in passages)
+    return f'<ul class="names">{"".join(names)}</ul>'
 
 
 def _bar(passage: RetrievedPassage, retrieval: Retrieval, language: str) -> str:
@@ -216,19 +204,6 @@ def _heading(passage: RetrievedPassage) -> str:
         return ""
     whole = escape(" › ".join(passage.heading))
     return f'<p class="heading" dir="auto" title="{whole}">{escape(passage.heading[-1])}</p>'
-
-
-def _ranked(rank: int | None, score: float | None, language: str) -> str:
-    if rank is None or score is None:
-        return "–"
-    return f"{h(language, 'passages.rank', rank=rank)} · {score:.3f}"
-
-
-def _marked(text: str, highlight: tuple[int, int] | None) -> str:
-    if highlight is None:
-        return escape(text)
-    start, end = highlight
-    return f"{escape(text[:start])}<mark>{escape(text[start:end])}</mark>{escape(text[end:])}"
 
 
 def _empty(key: str, language: str) -> str:
