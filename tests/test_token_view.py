@@ -52,7 +52,7 @@ def test_a_probability_rounded_above_one_or_at_minus_infinity_is_still_drawn():
 
 def test_each_token_says_its_text_probability_and_rank():
     html = token_view.tokens_html([FakeToken(" quarter", math.log(0.41), 3)])
-    assert html.count("“ quarter” · probability 41 % · rank 3") == 2  # title and aria-label
+    assert html.count("“ quarter” · probability 41 % · rank 3") == 1
     assert 'translate="no"' in html
 
 

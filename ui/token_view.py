@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Protocol
 
-from ui.i18n import t
+from ui.i18n import h, t
 
 
 class Token(Protocol):
@@ -55,7 +55,7 @@ def visible(text: str) -> str:
 
 def divergence_mark(language: str) -> str:
     """The red bar before the first token in which two answers differ; said as well as shown."""
-    label = escape(t(language, "tokens.divergence"))
+    label = h(language, "tokens.divergence")
     return f'<span class="diverge" role="img" aria-label="{label}" title="{label}"></span>'
 
 
@@ -73,9 +73,9 @@ def tokens_html(
         breaks = "<br>" * min(2, token.text.count("\n"))
         items.append(
             f'{mark}<span class="tok shade-{shade(token.logprob)}" role="listitem" '
-            f'aria-label="{title}" title="{title}">{escape(visible(token.text))}</span>{breaks}'
+            f'title="{title}">{escape(visible(token.text))}</span>{breaks}'
         )
-    label = escape(t(language, "tokens.label", count=len(tokens)))
+    label = h(language, "tokens.label", count=len(tokens))
     return (
         f'<div class="tokens" role="list" aria-label="{label}" translate="no">'
         + "".join(items)
@@ -87,9 +87,9 @@ def legend_html(language: str = "en") -> str:
     """The scale in words and boxes, so that the shading can be read without guessing."""
     boxes = "".join(f'<i class="shade-{level}"></i>' for level in range(len(SHADES) + 1))
     return (
-        f'<div class="shades"><span>{escape(t(language, "tokens.expected"))}</span>'
+        f'<div class="shades"><span>{h(language, "tokens.expected")}</span>'
         f'<span class="scale" aria-hidden="true">{boxes}</span>'
-        f"<span>{escape(t(language, 'tokens.surprising'))}</span></div>"
+        f"<span>{h(language, 'tokens.surprising')}</span></div>"
     )
 
 
@@ -106,9 +106,9 @@ def token_table(
             f"<td>{token.rank}</td><td>{escape(note)}</td></tr>"
         )
     heads = ("position", "token", "probability", "logprob", "rank", "note")
-    header = "".join(f'<th scope="col">{escape(t(language, f"tokens.{h}"))}</th>' for h in heads)
+    header = "".join(f'<th scope="col">{h(language, f"tokens.{key}")}</th>' for key in heads)
     return (
-        f'<details class="token-table"><summary>{escape(t(language, "tokens.table"))}</summary>'
+        f'<details class="token-table"><summary>{h(language, "tokens.table")}</summary>'
         f'<div class="scroll"><table translate="no"><thead><tr>{header}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></details>"
     )

@@ -13,6 +13,7 @@ from generation.decoding import FinishReason
 from ui import markdown
 from ui.i18n import h, t
 from ui.session import AnswerUpdate
+from ui.token_view import token_panel
 from ui.turns import Turn
 
 
@@ -42,8 +43,17 @@ def turn_view(
         f'<div class="bubble">{escape(turn.question)}</div><div class="tools">{tools}</div></div>'
         f'<div class="reply"><h3 class="sr">{h(language, "chat.answer")}</h3>'
         f"{_notice(turn, language)}{_answer(turn, number, language)}"
-        f"{_problem(turn.update, language)}{_ending(turn, number, language, last)}</div></article>"
+        f"{_problem(turn.update, language)}{_ending(turn, number, language, last)}"
+        f"{_tokens(turn, language)}</div></article>"
     )
+
+
+def _tokens(turn: Turn, language: str) -> str:
+    """Every token with its probability, to open; beams keep none."""
+    if not turn.done or not turn.update.steps:
+        return ""
+    tokens = token_panel(turn.update.steps, language)
+    return f"<details><summary>{h(language, 'tokens.show')}</summary>{tokens}</details>"
 
 
 def notice_key(turn: Turn) -> str | None:
