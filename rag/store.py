@@ -192,8 +192,9 @@ class DocumentStore:
                 "SELECT id, vector FROM passages WHERE id IN (SELECT value FROM json_each(?))",
                 (json.dumps([int(id_) for id_ in ids]),),
             ).fetchall()
+        found = np.array([id_ for id_, _ in rows], np.int64)  # (N,)
         joined = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
-        return np.array([i for i, _ in rows], np.int64), joined.reshape(len(rows), self.dimension or 0)
+        return found, joined.reshape(len(rows), self.dimension or 0)  # (N, D)
 
     def record_cache(self, revision: str, sha256: str) -> None:
         """Note that the vector index of `revision` was saved as a file with this hash."""
