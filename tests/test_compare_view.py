@@ -9,6 +9,7 @@ from generation.decoding import FinishReason, Step
 from ui import compare_view
 from ui.comparing import ComparisonUpdate, SideRun
 from ui.prompt_difference import difference, difference_html
+from ui.token_view import divergence_mark
 
 HOSTILE = '<img src=x onerror="alert(1)"> </pre><script>alert(1)</script>'
 
@@ -131,3 +132,15 @@ def test_tokens_and_prompts_can_be_opened_only_when_nothing_changes_any_more():
     assert "<details" not in compare_view.columns_html(shown, "en")
     done = ComparisonUpdate("done", "Where?", GenerationConfig(), runs=shown.runs)
     assert "<details" in compare_view.columns_html(done, "en")
+
+
+def test_a_sentence_from_a_passage_points_at_it_wherever_the_bar_stands():
+    sentence = "The Ashgrove orchard was planted in 1911 by Petra Lindqvist."
+    words = [word + " " for word in sentence.split()]
+    for divergence in (0, 3, len(words) - 1, None):
+        run = side(words, passage=sentence)
+        html = compare_view.answer_html(run, divergence, "en")
+        assert html.count('class="cite found"') == 1
+        assert html.index("Lindqvist") < html.index('class="cite found"')
+        bare = html.replace("<strong>", "").replace("</strong>", "")
+        assert "orchard was planted" in bare.replace(divergence_mark("en"), "")

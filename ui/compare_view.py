@@ -5,6 +5,7 @@ Pure functions from `ui.comparing.ComparisonUpdate` to strings. Knows nothing of
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 
 from generation.comparison import Side
@@ -78,7 +79,7 @@ def passages_html(update: ComparisonUpdate, language: str) -> str:
     if run is None or update.retrieval is None or not run.prompt.used:
         return ""
     done = update.stage == "done"
-    supports = _supports(run, run.text)
+    supports = _supports(run)
     shown = passage_cards(run.prompt.used, run.text, supports, update.retrieval, language, done)
     cards = [f'<div id="compare-passage-{n}">{card}</div>' for n, card in enumerate(shown, 1)]
     title = h(language, "compare.passages_title", count=len(cards))
@@ -119,24 +120,36 @@ def run_facts(run: SideRun, language: str) -> list[str]:
 
 def answer_html(run: SideRun, divergence: int | None, language: str) -> str:
     """The answer with citations, and the red bar before what the first differing token wrote."""
-    pieces = [_without_marks(piece) for piece in run.pieces]
-    if divergence is not None and divergence < len(pieces):
-        piece = pieces[divergence]
-        word = piece.strip()
-        space = piece[: len(piece) - len(piece.lstrip())]
-        plain = word.isalnum()  # bold only where it cannot cut through Markdown
-        pieces[divergence] = f"{space}{BAR}{BOLD}{word}{END_BOLD}" if plain else BAR + piece
-    text = "".join(pieces)
-    html = markdown.render(
-        text,
-        _cite,
-        len(run.prompt.used),
-        language,
-        _supports(run, text),
-        cursor=run.finish_reason is None,
-    )
+    text = _without_marks(run.text)
+    marks = _marks(run, divergence)
+    supports = [
+        replace(found, start=_shifted(found.start, marks), end=_shifted(found.end, marks))
+        for found in _supports(run)
+    ]
+    for offset, mark in reversed(marks):
+        text = text[:offset] + mark + text[offset:]
+    writing = run.finish_reason is None
+    count = len(run.prompt.used)
+    html = markdown.render(text, _cite, count, language, supports, cursor=writing)
     html = html.replace(BAR, divergence_mark(language))
     return html.replace(BOLD, "<strong>").replace(END_BOLD, "</strong>")
+
+
+def _marks(run: SideRun, divergence: int | None) -> list[tuple[int, str]]:
+    """Where in the text which marks stand, in order. Bold only where it cannot cut Markdown."""
+    if divergence is None or divergence >= len(run.pieces):
+        return []
+    piece = run.pieces[divergence]
+    word = piece.strip()
+    start = sum(map(len, run.pieces[:divergence])) + len(piece) - len(piece.lstrip())
+    if not word.isalnum():
+        return [(start, BAR)]
+    return [(start, BAR + BOLD), (start + len(word), END_BOLD)]
+
+
+def _shifted(offset: int, marks: list[tuple[int, str]]) -> int:
+    """An offset of the bare text in the text with its marks."""
+    return offset + sum(len(mark) for at, mark in marks if at < offset)
 
 
 def _side_html(update: ComparisonUpdate, side: Side, language: str) -> str:
@@ -176,11 +189,11 @@ def _inside(update: ComparisonUpdate, run: SideRun, language: str) -> str:
     )
 
 
-def _supports(run: SideRun, text: str) -> list[Support]:
+def _supports(run: SideRun) -> list[Support]:
     """The passages behind sentences without a citation, once the answer is complete."""
     if run.finish_reason is None or not run.prompt.used:
         return []
-    return support(text, [passage.text for passage in run.prompt.used])
+    return support(run.text, [passage.text for passage in run.prompt.used])
 
 
 def _cite(number: int, by_model: bool) -> str:
