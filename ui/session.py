@@ -18,7 +18,7 @@ from generation.model import LanguageModel
 from generation.scheduler import Busy, Cancelled
 from generation.step import FinishReason, PromptTooLong, Step
 from generation.strategies import Method, write
-from generation.streaming import stream_text
+from generation.streaming import cut_at_stop, stream_text
 from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retriever import Retrieval, RetrievedPassage
 from ui.parts import Parts
@@ -189,7 +189,7 @@ def _write_beams(
         update = replace(
             update,
             stage="writing",
-            text=beam.best.text,
+            text=cut_at_stop(beam.best.text, config.stop)[0],
             tokens=len(beam.best.token_ids),
             finish_reason=beam.best.finish_reason if beam.done else None,
             seconds=replace(update.seconds, prefill=first, decode=elapsed - first),

@@ -32,7 +32,7 @@ def ask(page: Page, question: str) -> None:
 
 
 def wait_for_answers(page: Page, count: int) -> None:
-    expect(page.locator(".turn [data-act=retry]")).to_have_count(count, timeout=ANSWER_MS)
+    expect(page.locator(".turn [data-copy=answer]")).to_have_count(count, timeout=ANSWER_MS)
 
 
 def lengths_while_writing(page: Page, selector: str, done: str) -> Sequence[int]:
