@@ -10,18 +10,20 @@ both times as the model's training did it: decomposed text (e + U+0301) is compo
 engine looks at single characters; and unknown characters in a row become one `<unk>`, not one each.
 """
 
-import hashlib
 import json
 import os
 import shutil
 import tempfile
 import time
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors import SafetensorError
+
 from rag.e5_format import E5Error, E5File, read_e5
-from rag.model_folder import open_folder
+from rag.model_folder import ModelFolderError, fingerprint, open_folder
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +36,7 @@ __all__ = ["PROMPTS", "E5Error", "convert", "load_e5"]
 PROMPTS = {"query": "query: ", "passage": "passage: ", "document": "passage: "}
 RECIPE = 1  # part of the folder's name: raise it when the conversion below changes
 STALE_SECONDS = 3600
+SPARE_BYTES = 64 << 20  # for the tokenizer, and so as not to fill the disk to the brim
 
 # NFKC would write it as "~"; the vocabulary has it, so it goes through NFKC in disguise.
 KEPT = "\uff5e"  # fullwidth tilde, common in Chinese
@@ -46,7 +49,16 @@ def load_e5(
     """The weights in `path` as a SentenceTransformer (float32 unless said). Raises E5Error."""
     import torch
 
-    return open_folder(convert(path, cache_dir), device, dtype or torch.float32)
+    dtype = dtype or torch.float32
+    folder = convert(path, cache_dir)
+    try:
+        return open_folder(folder, device, dtype)
+    except ModelFolderError:  # it was whole when it got its name, so the disk or someone broke it
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        return open_folder(convert(path, cache_dir), device, dtype)
+    except ModelFolderError as error:
+        raise E5Error(f"{path.name} was unpacked, but {error}") from error
 
 
 def convert(path: Path, cache_dir: Path) -> Path:
@@ -56,29 +68,28 @@ def convert(path: Path, cache_dir: Path) -> Path:
     do this at once; the second finds the name taken and throws its own copy away.
     """
     try:
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise E5Error(f"The weights file {path.name} cannot be read: {error.strerror}.") from error
-    folder = cache_dir / f"e5-{digest}-{RECIPE}"
-    if folder.is_dir():
-        return folder
-    weights = read_e5(path)
+        folder = cache_dir / f"e5-{fingerprint(path)}-{RECIPE}"
+        if not folder.is_dir():
+            _publish(read_e5(path), folder)
+    except (OSError, SafetensorError) as error:
+        raise E5Error(f"{path.name} cannot be unpacked into {cache_dir}: {error}.") from error
+    return folder
+
+
+def _publish(weights: E5File, folder: Path) -> None:
+    cache_dir = folder.parent
     cache_dir.mkdir(parents=True, exist_ok=True)
     _remove_stale(cache_dir)
+    _require_space(cache_dir, sum(4 * tensor.elements for tensor in weights.directory.values()))
     unfinished = Path(tempfile.mkdtemp(prefix=".e5-", dir=cache_dir))
     try:
         _write_folder(weights, unfinished)
-        try:
-            unfinished.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-    except OSError as error:
-        raise E5Error(f"{path.name} cannot be unpacked into {cache_dir}: {error}.") from error
+        unfinished.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was quicker, and its copy is as good
+            raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return folder
 
 
 def build_tokenizer(weights: E5File) -> "Tokenizer":
@@ -87,10 +98,10 @@ def build_tokenizer(weights: E5File) -> "Tokenizer":
 
     tokenizer = Tokenizer(models.Unigram(weights.pieces, unk_id=weights.unk_id))
     tokenizer.normalizer = build_normalizer(weights)
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     bos, eos = weights.pieces[weights.bos_id][0], weights.pieces[weights.eos_id][0]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A {eos}",
+        single=[bos, "$A", eos],
         special_tokens=[(bos, weights.bos_id), (eos, weights.eos_id)],
     )
     return tokenizer
@@ -142,7 +153,7 @@ def _write_folder(weights: E5File, folder: Path) -> None:
     }
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     names = [piece for piece, _ in weights.pieces]
-    PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=build_tokenizer(weights),
         bos_token=names[weights.bos_id],
         eos_token=names[weights.eos_id],
@@ -151,7 +162,10 @@ def _write_folder(weights: E5File, folder: Path) -> None:
         pad_token=names[weights.pad_id],
         unk_token=names[weights.unk_id],
         model_max_length=weights.positions,
-    ).save_pretrained(folder)
+    )
+    tokenizer.save_pretrained(folder)
+    # Again, without the line breaks: half the size, and it is parsed at every start.
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     for name, content in _settings(weights).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -160,16 +174,14 @@ def _write_folder(weights: E5File, folder: Path) -> None:
             _flush_to_disk(file)
 
 
-def _tensor_names(weights: E5File) -> list[tuple[str, str, tuple[int, ...]]]:
+def _tensor_names(weights: E5File) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """(name in transformers' BertModel, name in the file, shape) of every tensor."""
     hidden, wide = weights.hidden, weights.intermediate
-    names: list[tuple[str, str, tuple[int, ...]]] = [
-        ("embeddings.word_embeddings.weight", "emb.word", (weights.vocabulary, hidden)),
-        ("embeddings.position_embeddings.weight", "emb.pos", (weights.positions, hidden)),
-        ("embeddings.token_type_embeddings.weight", "emb.type", (weights.token_types, hidden)),
-        ("embeddings.LayerNorm.weight", "emb.ln.w", (hidden,)),
-        ("embeddings.LayerNorm.bias", "emb.ln.b", (hidden,)),
-    ]
+    yield "embeddings.word_embeddings.weight", "emb.word", (weights.vocabulary, hidden)
+    yield "embeddings.position_embeddings.weight", "emb.pos", (weights.positions, hidden)
+    yield "embeddings.token_type_embeddings.weight", "emb.type", (weights.token_types, hidden)
+    yield "embeddings.LayerNorm.weight", "emb.ln.w", (hidden,)
+    yield "embeddings.LayerNorm.bias", "emb.ln.b", (hidden,)
     parts: list[tuple[str, str, tuple[int, ...]]] = [
         ("attention.self.query", "q", (hidden, hidden)),
         ("attention.self.key", "k", (hidden, hidden)),
@@ -183,9 +195,8 @@ def _tensor_names(weights: E5File) -> list[tuple[str, str, tuple[int, ...]]]:
     for layer in range(weights.layers):
         for module, source, shape in parts:
             target = f"encoder.layer.{layer}.{module}"
-            names.append((f"{target}.weight", f"l{layer}.{source}.w", shape))
-            names.append((f"{target}.bias", f"l{layer}.{source}.b", shape[:1]))
-    return names
+            yield f"{target}.weight", f"l{layer}.{source}.w", shape
+            yield f"{target}.bias", f"l{layer}.{source}.b", shape[:1]
 
 
 def _settings(weights: E5File) -> dict[str, Any]:
@@ -234,6 +245,12 @@ def _flush_to_disk(file: Path) -> None:
     """So that a power cut after the rename cannot leave a complete name over incomplete data."""
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
+
+
+def _require_space(cache_dir: Path, needed: int) -> None:
+    needed += SPARE_BYTES
+    if shutil.disk_usage(cache_dir).free < needed:
+        raise E5Error(f"Unpacking the embedder needs {needed / 1e9:.1f} GB free in {cache_dir}.")
 
 
 def _remove_stale(cache_dir: Path) -> None:

@@ -19,6 +19,7 @@ A tensor is plain f32 (type 0), or Q4_0 (type 1): blocks of 32 weights, each an 
 bytes whose low nibbles are weights 0-15 and high nibbles weights 16-31, a weight being (q - 8) * d.
 """
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,10 +76,8 @@ class E5File:
         entry = self.directory.get(name)
         if entry is None:
             raise E5Error(f"The weights file has no tensor {name!r}.")
-        if entry.elements != int(np.prod(shape)):
-            raise E5Error(
-                f"Tensor {name!r} has {entry.elements} elements where {shape} was expected."
-            )
+        if entry.elements != math.prod(shape):
+            raise E5Error(f"Tensor {name!r} has {entry.elements} elements, not {shape}.")
         raw = np.frombuffer(self.data, np.uint8, entry.nbytes, entry.offset)
         values = raw.view("<f4") if entry.kind == F32 else dequantize_q4_0(raw)
         if not np.isfinite(values).all():
@@ -97,11 +96,9 @@ def dequantize_q4_0(raw: np.ndarray) -> np.ndarray:
 def read_e5(path: Path) -> E5File:
     """Parse `path`. Every length is checked against the file before it is believed."""
     try:
-        data = path.read_bytes()
+        return _parse(_Reader(path.read_bytes()))
     except OSError as error:
         raise E5Error(f"The weights file {path.name} cannot be read: {error.strerror}.") from error
-    try:
-        return _parse(_Reader(data))
     except E5Error as error:
         raise E5Error(f"{path.name} is not a usable E5S1 file: {error}") from None
 
