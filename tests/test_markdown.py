@@ -89,6 +89,10 @@ def test_a_passage_behind_a_sentence_stands_after_it_and_is_told_apart():
     )
 
 
+def test_a_sentence_with_a_marker_right_behind_it_gets_no_second_one():
+    assert html("Three months. [1] Yes.", supports=[Support(0, 13, 1, (0, 5))]).count("-1>") == 1
+
+
 def test_a_model_cannot_write_what_we_found():
     assert "<found" not in html("a\ue0011\ue002")
 

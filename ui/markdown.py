@@ -25,6 +25,7 @@ from ui.i18n import h
 CURSOR, OPEN, CLOSE = "\ue000", "\ue001", "\ue002"
 _PRIVATE = str.maketrans({character: "\ufffd" for character in (CURSOR, OPEN, CLOSE)})
 _SUPPORT = re.compile(f"{OPEN}(\\d+){CLOSE}")
+_MARKER_FOLLOWS = re.compile(r"[*_~\s]*[\[［【]\s*\d")  # "... the end. [1]": cited already
 Cite = Callable[[int, bool], str]
 
 
@@ -104,7 +105,8 @@ def render(
     for found in sorted(supports, key=lambda s: s.end, reverse=True):
         # Inside of what closes emphasis, which would not close before a letter of ours.
         end = found.start + len(text[found.start : found.end].rstrip().rstrip("*_~"))
-        text = f"{text[:end]}{OPEN}{found.citation}{CLOSE}{text[end:]}"
+        if not _MARKER_FOLLOWS.match(text, end):
+            text = f"{text[:end]}{OPEN}{found.citation}{CLOSE}{text[end:]}"
     env = {"cite": cite, "count": count, "language": language}
     html = str(_MARKDOWN.render(text + CURSOR if cursor else text, env))
     return html.replace(CURSOR, '<span class="cursor" aria-hidden="true"></span>')
