@@ -1,0 +1,1 @@
+"""Measurements, each a module to be run from the project's root; the product imports none of it."""
