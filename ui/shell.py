@@ -60,6 +60,7 @@ def launch_options() -> dict[str, Any]:
         "theme": theme(),
         "css_paths": style_sheets(),
         "js": (HERE / "page.js").read_text(encoding="utf-8"),
+        "favicon_path": HERE / "favicon.png",
         "footer_links": [],
         "share": False,
         "ssr_mode": False,

@@ -37,8 +37,9 @@ def turn_view(
 ) -> str:
     """A question and its answer, finished or still being written; only the last can be retried."""
     tools = _button("edit", number, language) if turn.done else ""
+    state = "" if turn.done else " running"
     return (
-        f'<article class="turn{" editing" if editing else ""}" data-turn="{number}">'
+        f'<article class="turn{state}{" editing" if editing else ""}" data-turn="{number}">'
         f'<div class="ask"><h3 class="sr">{h(language, "chat.you")}</h3>'
         f'<div class="bubble">{escape(turn.question)}</div><div class="tools">{tools}</div></div>'
         f'<div class="reply"><h3 class="sr">{h(language, "chat.answer")}</h3>'
@@ -116,7 +117,8 @@ def stage_words(update: AnswerUpdate, language: str) -> str:
         case "retrieving":
             return t(language, "chat.retrieving")
         case "waiting":
-            return t(language, "chat.waiting", ahead=update.ahead) if update.ahead else ""
+            key = "chat.waiting" if update.ahead else "chat.waiting_next"
+            return t(language, key, ahead=update.ahead)
         case "reading":
             tokens = update.prompt.tokens if update.prompt else 0
             return t(language, "chat.reading", tokens=f"{tokens:,}")
