@@ -5,8 +5,8 @@ get the logit -inf, and the loop goes on as ever. llguidance keeps the state of 
 computes the mask over the vocabulary; here is only what fits it to the loop. Knows a tokenizer and
 logits; knows nothing of sampling, and runs no model.
 
-Whatever is written, the form is certain only once the answer has ended by itself: one cut by a
-length limit is the beginning of a text of that form.
+Whatever is written, the form is certain only once the answer has ended by itself: one that a length
+limit or a stop string cut is the beginning of a text of that form.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class GrammarConstraint:
     def __init__(self, lm: LanguageModel, grammar: str, described: str) -> None:
         self._described = described
         self._end_ids = sorted(lm.end_ids)
-        self._no_text = sorted({*lm.end_ids, *lm.grammar_tokenizer.eos_tokens})
+        no_text = {*lm.end_ids, *lm.grammar_tokenizer.eos_tokens}
+        self._no_text = sorted(token_id for token_id in no_text if token_id < lm.vocab_size)
         self._width = lm.vocab_size
         # log_level 0: nothing is written to stderr; errors are kept and asked for below.
         self._matcher = LLMatcher(lm.grammar_tokenizer, grammar, log_level=0)
@@ -109,10 +110,11 @@ def grammar_tokenizer(lm: LanguageModel) -> LLTokenizer:
     tokenizer = Tokenizer.from_str(lm.tokenizer.backend_tokenizer.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    known = tokenizer.get_vocab_size(with_added_tokens=True)
+    known = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
     end_ids = [token_id for token_id in sorted(lm.end_ids) if token_id < known]
-    # The logits may be wider than the vocabulary; the tokens without a text are never allowed.
-    return LLTokenizer(tokenizer.to_str(), n_vocab=lm.vocab_size, eos_token=end_ids or None)
+    # The logits may be wider than the vocabulary, whose missing tokens are never allowed, or less.
+    width = max(known, lm.vocab_size)
+    return LLTokenizer(tokenizer.to_str(), n_vocab=width, eos_token=end_ids or None)
 
 
 def regex_constraint(lm: LanguageModel, pattern: str) -> GrammarConstraint:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from generation.model import LanguageModel
 
 REPLACEMENT = "\ufffd"
-LINE = r"\S[^\n]*"  # a free slot: one line that does not begin with a blank
+LINE = r"[^\s\p{Cc}]\P{Cc}*"  # a free slot: one line, no control characters, no blank at its start
 
 
 class SlotForm:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from generation.choices import ChoiceConstraint
 from generation.config import GenerationConfig
 from generation.constraints import json_constraint, regex_constraint
 from generation.decoding import FinishReason, generate
 from generation.errors import ConstraintError
+from generation.template_filling import fill_template
 from tests.tiny import VOCABULARY, tiny_lm
 
 PROMPT = list(range(40, 60))
@@ -105,24 +109,6 @@ def test_every_answer_of_a_random_model_matches_the_expression(pattern, temperat
         steps, text = run(lm, constraint, temperature=temperature, seed=seed)
         assert steps[-1].finish_reason is FinishReason.EOS
         assert re.fullmatch(pattern, text), text
-
-
-CHOICES = ["yes", "no", "a|b", "(", "\\d\n\t-", "三个月", " "]
-
-
-@pytest.mark.parametrize("choice", CHOICES)
-def test_a_choice_is_taken_letter_by_letter(choice):
-    lm = tiny_lm()
-    assert run(lm, ChoiceConstraint(lm, [choice]))[1] == choice
-
-
-def test_with_several_choices_one_of_them_is_written():
-    texts = set()
-    for seed in range(12):
-        lm = tiny_lm(seed=seed)
-        texts.add(run(lm, ChoiceConstraint(lm, CHOICES), temperature=5.0, seed=seed)[1])
-    assert texts <= set(CHOICES)
-    assert len(texts) > 2
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -311,12 +297,6 @@ def check_sentence(message: str, words: str) -> None:
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("choices", ["yes", [], [1], [None]])
-def test_choices_must_be_texts(choices):
-    with pytest.raises(ConstraintError, match="at least one text"):
-        ChoiceConstraint(tiny_lm(), choices)
-
-
 def test_a_schema_that_contains_itself_too_deeply_is_refused():
     schema: dict = {}
     for _ in range(3000):
@@ -370,3 +350,57 @@ def test_a_constraint_that_allows_everything_changes_nothing_for_the_real_model(
     assert same == text
     assert [s.token_id for s in ours] == [s.token_id for s in free]
     assert ours[-1].finish_reason is free[-1].finish_reason
+
+
+# Vocabularies of another kind
+
+SIGNS = [*'abcdefghijklmnopqrstuvwxyz0123456789.,:{}"[]']
+
+
+def llama_style_tokenizer(style: str) -> PreTrainedTokenizerFast:
+    """As llama's: words begin with a mark, and what has no piece is spelled in bytes."""
+    merges = [("▁", "y"), ("▁y", "e"), ("▁ye", "s"), ("▁", "n"), ("▁n", "o")]
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *SIGNS]
+    pieces += [left + right for left, right in merges]
+    backend = Tokenizer(
+        models.BPE(
+            {piece: n for n, piece in enumerate(pieces)},
+            merges,
+            unk_token="<unk>",
+            byte_fallback=True,
+            fuse_unk=True,
+        )
+    )
+    if style == "normalizer":
+        steps = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        backend.normalizer = normalizers.Sequence(steps)
+    else:
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    backend.decoder = decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>")
+
+
+@pytest.mark.parametrize("style", ["normalizer", "metaspace"])
+def test_forms_hold_where_words_carry_their_spaces(style):
+    tokenizer = llama_style_tokenizer(style)
+    lm = replace(tiny_lm(vocabulary=320, end_ids=frozenset({2})), tokenizer=tokenizer)
+    prompt = lm.encode("q: a")
+    expression = " (yes|no)[0-9]{2}三?"
+    for seed in range(3):
+        options = dict(temperature=2.0, seed=seed)
+        steps, _ = run(lm, regex_constraint(lm, expression), prompt, **options)
+        ids = [s.token_id for s in steps if s.token_id not in lm.end_ids]
+        written = lm.decode([*prompt, *ids])[len(lm.decode(prompt)) :]
+        assert re.fullmatch(expression, written), written
+        _, text = run(lm, json_constraint(lm, {"enum": [{"a": "甲 b"}, ["c"]]}), prompt, **options)
+        assert json.loads(text) in ({"a": "甲 b"}, ["c"])
+        form = "ok: {{w|choices=yes,no}} and {{n|max_tokens=5}}, {{z|regex=[0-9]{2}}}."
+        *_, last = fill_template(lm, prompt, form, GenerationConfig(**options))
+        assert re.fullmatch(r"ok: (yes|no) and .*, [0-9]{2}\.", last.text), last.text
+
+
+def test_the_vocabulary_may_be_larger_than_the_model():
+    lm = tiny_lm(vocabulary=256, end_ids=frozenset({5}))
+    _, text = run(lm, regex_constraint(lm, "[a-z]{3}"))
+    assert re.fullmatch("[a-z]{3}", text)
