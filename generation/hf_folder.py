@@ -63,18 +63,17 @@ def load_folder(
 
 def check_folder(folder: Path) -> None:
     """Raise ModelError unless the folder is a model in data alone (threat T7)."""
-    files = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
-    for path in files:
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(f"{folder} has no .safetensors file{_instead_of(folder)}.")
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} has no config.json: it is not a model folder.")
+    for path in sorted(folder.rglob("*")):
         if path.suffix.lower() in CODE_SUFFIXES:
             raise ModelError(
                 f"{folder} contains code ({path.name}), which is never run: use a model made of "
                 "safetensors and JSON files only."
             )
-    if not any(path.suffix == ".safetensors" for path in files):
-        raise ModelError(f"{folder} has no .safetensors file{_instead_of(files)}.")
     check_configurations(folder)
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder} has no config.json: it is not a model folder.")
 
 
 def check_configurations(folder: Path) -> None:
@@ -123,8 +122,8 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _instead_of(files: list[Path]) -> str:
-    suffixes = {path.suffix.lower() for path in files}
+def _instead_of(folder: Path) -> str:
+    suffixes = {path.suffix.lower() for path in folder.iterdir()}
     if ".gguf" in suffixes:
         return ": give the .gguf file itself"
     if suffixes & PICKLE_SUFFIXES:

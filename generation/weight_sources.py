@@ -79,8 +79,10 @@ def from_hub(entry: WeightFile, target: Path, report: Report) -> None:
         url = hf_hub_url(entry.hub.repository, file.name, revision=entry.hub.revision)
         with _make_way(target / file.name).open("wb") as stored:
             for block in _read_url(url):
-                stored.write(block)
                 done += len(block)
+                if done > entry.size:
+                    raise SourceError(f"model hub: {file.name} has more bytes than it should")
+                stored.write(block)
                 report(done, entry.size)
 
 

@@ -166,6 +166,12 @@ def test_the_hub_gives_the_files_of_a_revision(hub, target):
     assert told[-1] == (3_000_000, 3_000_000)
 
 
+def test_a_hub_that_sends_too_much_is_not_listened_to(hub, target):
+    (hub / "a.bin").write_bytes(b"x" * 100)
+    with pytest.raises(SourceError, match="more bytes than it should"):
+        from_hub(make_entry({"a.bin": b"x"}, hub=HUB), target, ignore)
+
+
 def test_a_hub_without_the_file_says_so(hub, target):
     with pytest.raises(SourceError, match=r"model hub: .*404"):
         from_hub(make_entry({"a.bin": b"x"}, hub=HUB), target, ignore)
