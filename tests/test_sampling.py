@@ -262,4 +262,7 @@ def test_something_is_always_left_to_draw(logits, top_k, top_p, min_p, temperatu
     scores = sampling.top_k_filter(scores, top_k)
     scores = sampling.top_p_filter(scores, top_p)
     scores = sampling.min_p_filter(scores, min_p)
-    assert int(logits.argmax()) in kept(scores)
+    # Logits that round to the same probability are a tie, which any filter may break.
+    left = kept(scores)
+    assert left
+    assert max(logits[0, i].item() for i in left) >= logits.max().item() - 1e-5
