@@ -73,7 +73,7 @@ def inspect_gguf(path: Path) -> GgufHeader:
         header = read_header(path)
     except ValueError as error:
         raise ModelError(f"{path} is not a whole GGUF file ({error}): fetch it again.") from error
-    if header.metadata.get("split.count", 0) > 1:
+    if header.metadata.get("split.count", 0) not in (0, 1):
         raise ModelError(f"{path} is one part of a model: join the parts with llama-gguf-split.")
     scaling = header.metadata.get(f"{header.architecture}.rope.scaling.type", "none")
     if scaling != "none" or any(tensor.name in SCALED_ROTARY for tensor in header.tensors):
@@ -112,10 +112,11 @@ def is_whole(place: Path) -> bool:
 
 def _convert(path: Path, precision: str, place: Path, progress: Progress) -> None:
     header = inspect_gguf(path)
-    stored = sum(tensor.count for tensor in header.tensors) * DTYPES[precision].itemsize
-    largest = max((tensor.count for tensor in header.tensors), default=0)
+    counts = [tensor.count for tensor in header.tensors]
+    stored = sum(counts) * DTYPES[precision].itemsize
+    read = sum(counts) * _read_type(header, DTYPES[precision]).itemsize
     # Measured: the weights, a part of them again while they are written, one tensor's work space.
-    working = int(1.4 * stored) + 2 * largest * torch.float32.itemsize
+    working = int(1.4 * read) + 2 * max(counts, default=0) * torch.float32.itemsize
     require_memory(working, torch.device("cpu"), f"Converting {path.name} to {precision}")
     place.parent.mkdir(parents=True, exist_ok=True)
     _require_space(stored + path.stat().st_size, place.parent)
@@ -158,8 +159,7 @@ def _write_tokenizer(header: GgufHeader, scratch: Path, folder: Path) -> None:
 def _write_model(header: GgufHeader, scratch: Path, folder: Path, dtype: torch.dtype) -> None:
     source = scratch / "weights"
     source.mkdir()
-    newer = header.architecture in NEWER_READER
-    if newer:
+    if header.architecture in NEWER_READER:
         _link(header.path.resolve(), source / FILE)
     else:  # its reader parses the whole vocabulary twice, for nothing
         write_without_vocabulary(header, source / FILE)
@@ -167,7 +167,7 @@ def _write_model(header: GgufHeader, scratch: Path, folder: Path, dtype: torch.d
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
             gguf_file=FILE,
-            dtype=torch.float32 if newer else dtype,
+            dtype=_read_type(header, dtype),
             quantization_config=GgufConfig(dequantize=True),
             local_files_only=True,
             output_loading_info=True,
@@ -178,6 +178,11 @@ def _write_model(header: GgufHeader, scratch: Path, folder: Path, dtype: torch.d
         model.generation_config.eos_token_id = ends
     with quiet_transformers():
         model.to(dtype).save_pretrained(folder)
+
+
+def _read_type(header: GgufHeader, dtype: torch.dtype) -> torch.dtype:
+    """The type to ask transformers for, so that each weight is rounded to `dtype` once."""
+    return torch.float32 if header.architecture in NEWER_READER else dtype
 
 
 def _link(target: Path, link: Path) -> None:
