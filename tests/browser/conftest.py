@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 600  # a first start may have to fetch the model
 STOP_SECONDS = 30
 ANSWER_MS = 120_000
+# What Gradio's client says when a page is left or reloaded while it still listens to the server.
+LEAVING = ("AbortError: signal is aborted", "Connection errored out")
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -55,10 +57,14 @@ class Watch:
     elsewhere: list[str] = field(default_factory=list)
 
     def attach(self, page) -> None:
-        page.on("console", lambda m: m.type == "error" and self.errors.append(m.text))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and self._note(m.text))
+        page.on("pageerror", lambda error: self._note(str(error)))
         page.on("dialog", self._dismiss)
         page.on("request", self._check)
+
+    def _note(self, error: str) -> None:
+        if not any(words in error for words in LEAVING):
+            self.errors.append(error)
 
     def _dismiss(self, dialog) -> None:
         self.dialogs.append(dialog.message)
