@@ -65,6 +65,21 @@
     passage.classList.add("flash");
   };
 
+  // What the person opened stays open when its part of the page is drawn again.
+  const opened = new Set();
+  const nameOf = (details) =>
+    [details.className, ...["turn", "passage"].map((name) =>
+      details.closest(`[data-${name}]`)?.dataset[name])].join(" ");
+  const rememberOpened = (details) => {
+    if (details.open) opened.delete(nameOf(details)); // the click is about to close it
+    else opened.add(nameOf(details));
+  };
+  const keepOpened = () => {
+    for (const details of document.querySelectorAll("#app details:not([open])")) {
+      if (opened.has(nameOf(details))) details.open = true;
+    }
+  };
+
   const copy = async (button) => {
     const scope = button.dataset.copy === "code" ? ".code" : ".reply";
     const part = button.dataset.copy === "code" ? "pre" : ".answer";
@@ -92,6 +107,9 @@
       pointAtPassage();
     } else if (!on(".popover, #rail, #side") || on('#rail [data-act="open"], #new-chat')) {
       if (shell().dataset.sheet || shell().dataset.panel) open("panel", null);
+    }
+    if (on("summary")?.parentElement.matches("details")) {
+      rememberOpened(on("summary").parentElement);
     }
     if (on("a.skip")) {
       event.preventDefault();
@@ -149,5 +167,8 @@
     if (changes.some((c) => c.target.closest?.("#live"))) follow();
     pointAtPassage();
     syncExpanded();
-  }).observe(document.body, { childList: true, subtree: true, characterData: true });
+    keepOpened();
+  }).observe(document.body, {
+    childList: true, subtree: true, characterData: true, attributeFilter: ["open"],
+  });
 };
