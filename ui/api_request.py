@@ -43,7 +43,7 @@ def parse(body: Any) -> ChatRequest:
     """Check a decoded JSON body. Raises BadRequest."""
     if not isinstance(body, dict):
         raise BadRequest("The body must be a JSON object.")
-    options = {RENAMED.get(name, name): value for name, value in body.items()}
+    options: dict[str, Any] = {RENAMED.get(str(n), str(n)): v for n, v in body.items()}
     messages = options.pop("messages", None)
     question, history, system = _conversation(messages)
     stream, logprobs = bool(options.pop("stream", False)), bool(options.pop("logprobs", False))
