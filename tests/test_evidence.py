@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.evidence import best_sentence, sentences
+from rag.evidence import best_sentence, sentences, statements
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,15 @@ def test_a_rare_term_weighs_more_than_a_common_one():
 def test_the_first_of_equals_is_taken():
     best = best_sentence(["One reef. The lamp.", "The lamp."], ["lamp"])
     assert best is not None and (best.text, best.span) == (0, (10, 19))
+
+
+def test_a_heading_is_no_evidence_unless_it_is_all_there_is():
+    text = "# The KV cache\nNotice\nThe KV cache saves work.\n| a | b |\n|---|---|"
+    shown = [text[start:end] for start, end in statements(text, ("Notice",))]
+    assert shown == ["The KV cache saves work.", "| a | b |"]
+    assert statements("# The KV cache") == [(0, 14)]
+    best = best_sentence(["# The reef\nThe lamp is by the reef."], ["reef"])
+    assert best is not None and best.span == (11, 35)
 
 
 def test_the_share_counts_terms_that_are_nowhere():
