@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]  # (label, done, total)
 
 # Tokens of one forward pass, padding included: on a CPU, and on a GPU, which wants more at once.
-BATCH_TOKENS = (2048, 32768)
+BATCH_TOKENS = (1024, 32768)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -101,9 +101,10 @@ class Embedder:
         """Character spans `(start, end)` of the tokens of `text`, in order.
 
         Every character that is not white space lies in a span, so that text cut between two spans
-        loses nothing. A span neither begins nor ends with white space; it is empty for a token that
-        is only the space before the next. Tokens of one character share its span. Characters that
-        the vocabulary lacks count one token each, though the model sees a run of them as one.
+        loses nothing. A span neither begins nor ends with white space. It is empty for a token that
+        is only the space before the next, and, where one character makes several tokens, for all
+        but the last. Characters that the vocabulary lacks count one token each, though the model
+        sees a run of them as one.
         """
         encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
         starts: list[int] = []
