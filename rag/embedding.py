@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag.device import choose_device, choose_precision
 from rag.e5 import RECIPE, load_e5
 from rag.model_folder import ModelFolderError, fingerprint, open_folder
 
 if TYPE_CHECKING:
-    import torch
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
@@ -72,8 +72,8 @@ class Embedder:
         # torch is imported inside functions: whoever only names an Embedder need not wait for it.
         import torch
 
-        self.device = torch.device(_choose_device(device))
-        self.precision = _choose_precision(precision, self.device)
+        self.device = torch.device(choose_device(device))
+        self.precision = choose_precision(precision, self.device)
         dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
         if path.is_dir():
             self._model = open_folder(path, str(self.device), dtype)
@@ -239,23 +239,3 @@ def _frozen_tokenizer(model: "SentenceTransformer") -> "Tokenizer":
 def _clean(text: str) -> str:
     """Half surrogate pairs, which no tokenizer takes, become U+FFFD. Positions stay as they are."""
     return _SURROGATE.sub("\ufffd", text)
-
-
-def _choose_device(device: str) -> str:
-    import torch
-
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _choose_precision(precision: str, device: "torch.device") -> str:
-    import torch
-
-    if precision in ("fp32", "bf16"):
-        return precision
-    if precision != "auto":
-        raise ValueError(f"precision must be auto, fp32 or bf16, not {precision!r}.")
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"
