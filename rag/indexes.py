@@ -6,7 +6,7 @@ anything here can be rebuilt from it. Does not know how the two kinds of hits ar
 
 import logging
 import threading
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rag.database import StoreError
 from rag.lexical_index import LexicalIndex
-from rag.records import Contents
+from rag.records import Contents, StoredPassage
 from rag.store import DocumentStore
 from rag.terms import Script, script_of
 from rag.vector_index import VectorIndex, VectorIndexError
@@ -103,7 +103,7 @@ class Indexes:
             for batch in _batches(contents.passage_ids - words.ids):
                 passages = self._store.passages_by_id(batch)
                 words.add({p.id: p.searchable for p in passages})
-                han |= {p.id for p in passages if script_of(p.text) == "han"}
+                han |= _in_han(passages)
             means: dict[Script, InScript] = {
                 "han": InScript(vectors.mean(han), len(han)),
                 "other": InScript(vectors.mean(vectors.ids - han), len(vectors.ids - han)),
@@ -129,6 +129,21 @@ class Indexes:
             except (OSError, VectorIndexError) as error:
                 log.warning("the saved vector index is not used but rebuilt: %s", error)
         return VectorIndex(self._store.dimension)
+
+
+def _in_han(passages: Iterable[StoredPassage]) -> set[int]:
+    """Passages in Han script, or of a document that is: its tables and references count as such.
+
+    They stand under its headings, and their vectors lie near those of its other passages.
+    """
+    documents: dict[str, list[StoredPassage]] = {}
+    for passage in passages:
+        documents.setdefault(passage.document_id, []).append(passage)
+    found = set()
+    for parts in documents.values():
+        all_of_it = script_of("\n".join(p.text for p in parts)) == "han"
+        found |= {p.id for p in parts if all_of_it or script_of(p.text) == "han"}
+    return found
 
 
 def _batches(ids: frozenset[int]) -> list[list[int]]:
