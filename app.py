@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import cached_property
+from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,9 @@ class Application:
 
         require_port(options)
         with upload_folder(self._options.data / "uploads"):
-            parts = self.parts()
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                beside.submit(import_module, "ui.shell")  # Gradio takes as long as a model
+                parts = self.parts()
             self._add_corpus()
             self._progress.close()
             with closing(parts.store):
