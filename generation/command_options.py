@@ -1,4 +1,4 @@
-"""The options of `python -m generation`, made from the fields of the records that hold them.
+"""The options of the command lines, made from the fields of the records that hold them.
 
 What `GenerationConfig` and `Method` have, the command line has, under the same name, with the same
 checks and with the comments beside the fields as help. So nothing can drift, and an option added
@@ -11,12 +11,12 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn, get_type_hints
 
 from generation.config import GenerationConfig
-from generation.strategies import Method
+from generation.method import Method
 
 PROGRAM = "python -m generation"
 # What the name of a strategy sets, unless the option is given too.
@@ -98,11 +98,17 @@ def _make_parser() -> _Parser:
     parser.add_argument("--precision", help="auto, fp32 or bf16")
     parser.add_argument("--json", action="store_true", dest="as_json", help="one object a line")
     for record in (GenerationConfig, Method):
-        _add_fields(parser.add_argument_group(record.__name__), record)
+        add_fields(parser.add_argument_group(record.__name__), record)
     return parser
 
 
-def _add_fields(group: argparse._ArgumentGroup, record: type) -> None:
+def add_fields(
+    group: argparse._ArgumentGroup, record: type, aliases: Mapping[str, str] | None = None
+) -> None:
+    """An option for every field of `record`; `aliases` gives a field a second name.
+
+    The parser must suppress defaults: what was not given is the record's to fill in.
+    """
     types, helps = get_type_hints(record), _comments(record)
     for name, option in option_names(record).items():
         kind = types[name]
@@ -121,7 +127,8 @@ def _add_fields(group: argparse._ArgumentGroup, record: type) -> None:
             settings |= {"action": "append", "type": _pair, "metavar": "ID=N"}
         else:
             raise TypeError(f"{record.__name__}.{name} has a type that has no option yet: {kind}")
-        group.add_argument(option, **settings)
+        short = [aliases[name]] if aliases and name in aliases else []
+        group.add_argument(option, *short, **settings)
 
 
 def _comments(record: type) -> dict[str, str]:
@@ -154,17 +161,18 @@ def _request(options: dict[str, Any]) -> Request:
     if strategy is None and options.get("template"):
         strategy = "template"
     preset = STRATEGIES[strategy or "greedy"] | options
-    config = GenerationConfig(**_only(GenerationConfig, preset))
-    method = Method(**_only(Method, preset))
+    config = GenerationConfig(**given_fields(GenerationConfig, preset))
+    method = Method(**given_fields(Method, preset))
     method.check_with(config)
     prompt = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
     made = {"prompt": prompt, "config": config, "method": method, "strategy": strategy}
-    request = Request(**_only(Request, options) | made)
+    request = Request(**given_fields(Request, options) | made)
     _check(request, options)
     return request
 
 
-def _only(record: type, options: dict[str, Any]) -> dict[str, Any]:
+def given_fields(record: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that are fields of `record`."""
     return {name: options[name] for name in option_names(record) if name in options}
 
 

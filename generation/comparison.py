@@ -11,7 +11,9 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
 
 from generation.config import GenerationConfig
-from generation.decoding import ShouldStop, Step, generate
+from generation.decoding import ShouldStop, Step
+from generation.method import Method
+from generation.strategies import write
 
 if TYPE_CHECKING:
     from generation.model import LanguageModel
@@ -25,14 +27,23 @@ def compare(
     without_ids: Sequence[int],
     config: GenerationConfig,
     should_stop: ShouldStop | None = None,
+    method: Method = Method(),  # noqa: B008  (frozen)
 ) -> Generator[tuple[Side, Step], None, None]:
     """Run both sides one token each in turn; a side that has ended leaves the other going.
 
-    Each side gives exactly the steps that `generate` gives for it alone. Raises as `generate`.
+    Each side gives exactly the steps that `write` gives for it alone. Raises as it does, and
+    ValueError for beams, which follow no one text, and for context-aware decoding, which would not
+    be the same on both sides.
     """
+    if config.num_beams > 1:
+        raise ValueError(
+            "num_beams must be 1 in a comparison: beams follow no one text, token by token"
+        )
+    if method.context_alpha:
+        raise ValueError("context_alpha must be 0 in a comparison: only the context may differ")
     runs: dict[Side, Iterator[Step]] = {
-        "with": generate(lm, with_ids, config, should_stop=should_stop),
-        "without": generate(lm, without_ids, config, should_stop=should_stop),
+        "with": write(lm, with_ids, config, method, should_stop),
+        "without": write(lm, without_ids, config, method, should_stop),
     }
     while runs:
         for side in list(runs):

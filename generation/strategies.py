@@ -7,62 +7,18 @@ here, once, and said in a sentence when it cannot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generation.config import GenerationConfig, check_number
+from generation.config import GenerationConfig
 from generation.constraints import Constraint, json_constraint, regex_constraint
 from generation.context_aware import generate_context_aware
 from generation.contrastive_search import contrastive_search
 from generation.decoding import ShouldStop, generate
+from generation.method import Method
 from generation.step import Step
 
 if TYPE_CHECKING:
     from generation.model import LanguageModel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """What is done beside the options of a `GenerationConfig`; the default is nothing.
-
-    penalty_alpha above 0 is contrastive search over contrastive_top_k candidates; context_alpha
-    above 0 is context-aware decoding, the one method that changes how a text with passages is
-    generated; regex or json_schema (its JSON text) is a form that the answer must have.
-    """
-
-    penalty_alpha: float = 0.0
-    contrastive_top_k: int = 4
-    context_alpha: float = 0.0
-    regex: str = ""
-    json_schema: str = ""
-
-    def __post_init__(self) -> None:
-        check_number("penalty_alpha", self.penalty_alpha, 0.0, 1.0)
-        check_number("contrastive_top_k", self.contrastive_top_k, 1, 64, whole=True)
-        check_number("context_alpha", self.context_alpha, 0.0, 10.0)
-        for name in ("regex", "json_schema"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be text, not {getattr(self, name)!r}")
-        chosen = [
-            name
-            for name in ("penalty_alpha", "context_alpha", "regex", "json_schema")
-            if getattr(self, name)
-        ]
-        if len(chosen) > 1:
-            raise ValueError(f"{' and '.join(chosen)} cannot be combined: choose one of them")
-
-    @property
-    def is_plain(self) -> bool:
-        return self == Method()
-
-    def check_with(self, config: GenerationConfig) -> None:
-        """Raise ValueError, naming the option, when this method cannot use `config`."""
-        if not self.is_plain and config.num_beams > 1:
-            raise ValueError(
-                "num_beams must be 1 with contrastive, context-aware or formed answers"
-            )
-        if self.penalty_alpha and config.temperature > 0:
-            raise ValueError("temperature must be 0 with penalty_alpha: nothing is drawn at random")
 
 
 def strategy_name(config: GenerationConfig, method: Method) -> str:
@@ -80,7 +36,7 @@ def write(
     lm: LanguageModel,
     ids: Sequence[int],
     config: GenerationConfig,
-    method: Method = Method(),
+    method: Method = Method(),  # noqa: B008  (frozen)
     should_stop: ShouldStop | None = None,
     without_ids: Sequence[int] | None = None,
 ) -> Iterator[Step]:

@@ -1,5 +1,6 @@
 """The commands, over hand-made parts: what they open, what they print, how they exit."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from generation.config import GenerationConfig
+from generation.method import Method
 from ui import cli, cli_options
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -185,7 +188,79 @@ def test_data_is_kept_below_glassbox_home_unless_told_otherwise(tmp_path, monkey
 
 def test_decoding_options_that_were_not_given_are_left_to_the_decoder():
     args = cli_options.parse(["ask", "q", "--top-p", "0.9", "--stop", "A", "--stop", "B"])
-    assert cli_options.decoding_options(args) == {"top_p": 0.9, "stop": ["A", "B"]}
+    expected = GenerationConfig(top_p=0.9, stop=("A", "B"))
+    assert cli_options.decoding_options(args) == (expected, Method())
+
+
+# A value of each field as it is typed, and what it is then; the test fails for a field without one.
+TYPED = {
+    "max_new_tokens": ("9", 9),
+    "temperature": ("0.5", 0.5),
+    "top_k": ("5", 5),
+    "top_p": ("0.5", 0.5),
+    "min_p": ("0.1", 0.1),
+    "typical_p": ("0.5", 0.5),
+    "repetition_penalty": ("1.2", 1.2),
+    "presence_penalty": ("-1", -1.0),
+    "frequency_penalty": ("0.5", 0.5),
+    "no_repeat_ngram_size": ("3", 3),
+    "logit_bias": ("5=-1.5", ((5, -1.5),)),
+    "min_new_tokens": ("2", 2),
+    "seed": ("7", 7),
+    "stop": ("END", ("END",)),
+    "num_beams": ("4", 4),
+    "length_penalty": ("2", 2.0),
+    "early_stopping": ("never", "never"),
+    "num_beam_groups": ("1", 1),
+    "diversity_penalty": ("0.5", 0.5),
+    "num_candidates": ("3", 3),
+    "stop_on_repetition": (None, True),
+    "penalty_alpha": ("0.6", 0.6),
+    "contrastive_top_k": ("6", 6),
+    "context_alpha": ("0.5", 0.5),
+    "regex": ("a+", "a+"),
+    "json_schema": ("{}", "{}"),
+}
+
+
+@pytest.mark.parametrize("record", [GenerationConfig, Method])
+def test_every_field_is_an_option_of_ask_that_arrives(record):
+    for option_field in dataclasses.fields(record):
+        typed, expected = TYPED[option_field.name]
+        option = "--" + option_field.name.replace("_", "-")
+        args = cli_options.parse(["ask", "q", option, *([typed] if typed else [])])
+        config, method = cli_options.decoding_options(args)
+        assert (
+            getattr(config if record is GenerationConfig else method, option_field.name) == expected
+        )
+
+
+def test_beams_have_a_short_name_and_a_long_one():
+    for option in ("--beams", "--num-beams"):
+        config, _ = cli_options.decoding_options(cli_options.parse(["ask", "q", option, "3"]))
+        assert config.num_beams == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["--regex", "a", "--json-schema", "{}"], "json_schema"),
+        (["--penalty-alpha", "0.6", "--temperature", "1"], "temperature"),
+        (["--context-alpha", "1", "--beams", "2"], "num_beams"),
+        (["--context-alpha", "1", "--compare"], "--context-alpha"),
+        (["--context-alpha", "1", "--without-retrieval"], "--without-retrieval"),
+        (["--beams", "2", "--compare"], "--beams"),
+    ],
+)
+def test_options_that_cannot_be_combined_are_a_sentence(given, named, capsys):
+    assert run(FakeApplication(), "ask", "q", *given) == 2
+    error = capsys.readouterr().err
+    assert named in error and error.count("\n") == 1
+
+
+def test_the_options_of_decoding_are_known_without_torch():
+    code = "import sys, ui.cli_options; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_a_question_gets_instructions_in_its_own_language():

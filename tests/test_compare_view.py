@@ -6,6 +6,7 @@ import pytest
 
 from generation.config import GenerationConfig
 from generation.decoding import FinishReason, Step
+from generation.method import Method
 from ui import compare_view
 from ui.comparing import ComparisonUpdate, SideRun
 from ui.prompt_difference import difference, difference_html
@@ -105,7 +106,7 @@ def test_equal_prompts_are_called_equal():
 
 def test_the_decoder_is_described_by_the_options_that_act():
     config = GenerationConfig(temperature=0.7, top_p=0.9)
-    assert compare_view.decoder_text(config, "en") == "T 0.7 · top-p 0.9"
+    assert compare_view.decoder_text(config, Method(), "en") == "T 0.7 · top-p 0.9"
 
 
 def test_only_the_passages_are_marked_as_different():

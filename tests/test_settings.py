@@ -28,8 +28,8 @@ def test_every_value_arrives():
     assert settings.document_ids is None and settings.system is None
 
 
-def test_beams_draw_nothing():
-    assert read_settings({**FORM, "num_beams": 4}).config.temperature == 0
+def test_beams_with_a_temperature_are_beam_sampling():
+    assert read_settings({**FORM, "num_beams": 4}).strategy == "beam sampling"
 
 
 @pytest.mark.parametrize(

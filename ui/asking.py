@@ -53,6 +53,7 @@ def ask(
         should_stop,
         session=session,
         system=settings.system,
+        method=settings.method,
     )
     for update in paced(updates):
         context = context or measured(update)

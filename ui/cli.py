@@ -157,12 +157,16 @@ def search(args: argparse.Namespace, application: Application, progress: Progres
 
 
 def ask(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
-    from generation.config import GenerationConfig
-
     try:
-        config = GenerationConfig(**cli_options.decoding_options(args))
+        config, method = cli_options.decoding_options(args)
         if args.compare and config.num_beams > 1:
             raise ValueError("--compare follows one text on each side: leave out --beams.")
+        if method.context_alpha and args.compare:
+            raise ValueError(
+                "--compare changes nothing but the context: leave out --context-alpha."
+            )
+        if method.context_alpha and args.without_retrieval:
+            raise ValueError("--context-alpha needs passages: leave out --without-retrieval.")
     except ValueError as error:
         return _fail(error, USAGE)
     parts = application.parts()
@@ -174,13 +178,14 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
     language = getattr(args, "language", None) or language_of(args.question)
     if args.compare:
         cli_answers.compare(
-            parts, args.question, config, k=args.k, language=language, as_json=args.json
+            parts, args.question, config, method, k=args.k, language=language, as_json=args.json
         )
     else:
         cli_answers.ask(
             parts,
             args.question,
             config,
+            method,
             k=args.k,
             language=language,
             use_retrieval=not args.without_retrieval,

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from generation.config import GenerationConfig
+from generation.method import Method
 from ui.cli_passages import passage_record, print_passages
 from ui.compare_view import divergence_text, run_facts
 from ui.comparing import SIDES, ComparisonUpdate, SideRun, compare_answers
+from ui.decoding_text import strategy_text
 from ui.i18n import t
 from ui.parts import Parts
 from ui.plain_text import json_text, printable
@@ -28,6 +30,7 @@ def ask(
     parts: Parts,
     question: str,
     config: GenerationConfig,
+    method: Method = Method(),  # noqa: B008  (frozen)
     *,
     k: int,
     language: str,
@@ -41,7 +44,9 @@ def ask(
     update = AnswerUpdate("retrieving")
     write = Typewriter()
     streamed = not as_json and config.num_beams == 1  # a beam's text may still be replaced
-    answers = answer(parts, question, (), config, use_retrieval, k, language, session=SESSION)
+    answers = answer(
+        parts, question, (), config, use_retrieval, k, language, session=SESSION, method=method
+    )
     for update in answers:
         if streamed:
             write(update.text)
@@ -60,17 +65,18 @@ def compare(
     parts: Parts,
     question: str,
     config: GenerationConfig,
+    method: Method = Method(),  # noqa: B008  (frozen)
     *,
     k: int,
     language: str,
     as_json: bool,
 ) -> None:
     """Both answers; the one with retrieval streams meanwhile. Raises AnswerError."""
-    update = ComparisonUpdate("retrieving", question, config)
+    update = ComparisonUpdate("retrieving", question, config, method)
     write = Typewriter()
     if not as_json:
         print(f"{t(language, 'compare.with')}:")
-    answers = compare_answers(parts, question, config, k, language, session=SESSION)
+    answers = compare_answers(parts, question, config, k, language, session=SESSION, method=method)
     for update in answers:
         if not as_json and update.runs:
             write(update.runs["with"].text)
@@ -138,6 +144,7 @@ def _run_record(run: SideRun) -> dict[str, Any]:
 def _ending(update: AnswerUpdate, language: str) -> str:
     parts = [
         t(language, f"finish.{update.finish_reason}"),
+        strategy_text(update.strategy, language),
         t(language, "chat.tokens", count=update.tokens),
     ]
     if update.tokens_per_second:

@@ -1,7 +1,7 @@
 """The options of the command line, parsed into small frozen dataclasses.
 
-Imports nothing heavy, so that `glassbox --help` answers at once. Knows no defaults of decoding:
-options that were not given are left out, and `GenerationConfig` fills and checks them.
+Imports nothing heavy, so that `glassbox --help` answers at once. The options of decoding are the
+fields of `GenerationConfig` and `Method`, which fill in and check what was not given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from generation.command_options import add_fields, given_fields
+from generation.config import GenerationConfig
+from generation.method import Method
 
 COMMANDS = ("serve", "add", "list", "remove", "search", "ask")
 LANGUAGES = ("en", "zh")
@@ -93,16 +96,17 @@ def serve_options_from(args: argparse.Namespace) -> ServeOptions:
     return ServeOptions(args.host, args.port, args.open, args.user, args.password)
 
 
-def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The decoding options that were given, as keyword arguments for `GenerationConfig`."""
-    return {name: getattr(args, name) for name in _DECODING if hasattr(args, name)}
+def decoding_options(args: argparse.Namespace) -> tuple[GenerationConfig, Method]:
+    """How to write the answer. Raises ValueError, which names the option that makes no sense."""
+    given = vars(args)
+    config = GenerationConfig(**given_fields(GenerationConfig, given))
+    method = Method(**given_fields(Method, given))
+    method.check_with(config)
+    return config, method
 
 
 _PART_OPTIONS = ("model", "embedder", "device", "precision", "language")
-_DECODING = (
-    *("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"),
-    *("max_new_tokens", "stop", "num_beams", "length_penalty"),
-)
+ALIASES = {"num_beams": "--beams"}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -175,17 +179,9 @@ def _retrieval_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _decoding_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("decoding", argument_default=argparse.SUPPRESS)
-    group.add_argument("--temperature", type=float, help="0 takes the likeliest token")
-    group.add_argument("--top-k", type=int)
-    group.add_argument("--top-p", type=float)
-    group.add_argument("--min-p", type=float)
-    group.add_argument("--repetition-penalty", type=float)
-    group.add_argument("--seed", type=int)
-    group.add_argument("--max-new-tokens", type=int)
-    group.add_argument("--stop", action="append", metavar="TEXT", help="end there; repeatable")
-    group.add_argument("--beams", type=int, dest="num_beams", help="beam search with this many")
-    group.add_argument("--length-penalty", type=float)
+    for title, record in (("decoding", GenerationConfig), ("method", Method)):
+        group = parser.add_argument_group(title, argument_default=argparse.SUPPRESS)
+        add_fields(group, record, ALIASES)
 
 
 def _positive(text: str) -> int:

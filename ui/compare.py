@@ -6,7 +6,7 @@ An adapter between Gradio components and `ui.comparing.compare_answers`; what is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from html import escape
@@ -14,15 +14,15 @@ from typing import Any
 
 import gradio as gr
 
-from generation.config import GenerationConfig
 from ui import compare_view as view
 from ui.comparing import ComparisonUpdate, compare_answers
-from ui.i18n import h, t
+from ui.decoding_controls import DecodingControls, problem_html
+from ui.i18n import h
 from ui.pacing import paced
 from ui.page import GENERATION, QUICK, Shell
 from ui.parts import Parts
 from ui.running import Running
-from ui.settings import PRESETS
+from ui.settings import read_decoding
 from ui.shift_view import shift_html
 
 # (key of its label, default, least, most), in the order of the event's arguments
@@ -93,8 +93,7 @@ def build(shell: Shell) -> None:
             question = gr.Textbox(lines=1, max_lines=5, elem_id="compare-question", container=False)
             words.add(question, label="compare.question", placeholder="compare.placeholder")
             with gr.Row(elem_id="compare-controls"):
-                preset = gr.Radio(value="precise", elem_id="compare-preset", min_width=0)
-                words.add_dynamic(preset, _preset_choices)
+                decoding = DecodingControls(words)
                 numbers = [
                     words.add(
                         gr.Number(default, precision=0, minimum=least, maximum=most, min_width=0),
@@ -108,6 +107,14 @@ def build(shell: Shell) -> None:
                 )
                 stop = gr.Button(visible=False, elem_id="compare-stop", size="md")
                 words.add(stop, value="chat.stop")
+            with words.add(
+                gr.Accordion(open=False, elem_classes="all-options"),
+                label="controls.compare_options",
+            ):
+                refused = gr.HTML(elem_classes="order", apply_default_css=False)
+                words.add_dynamic(refused, lambda language: {"value": _refused_html(language)})
+                decoding.build_first(whole=False)
+                decoding.build_all(lockstep=True)
         status = gr.HTML(elem_id="compare-status", apply_default_css=False)
         words.add_dynamic(status, lambda language: {"value": _welcome_html(language)})
         receipt = gr.HTML(elem_id="compare-receipt", apply_default_css=False)
@@ -118,8 +125,8 @@ def build(shell: Shell) -> None:
         passages = gr.HTML(elem_id="compare-passages", apply_default_css=False)
     page = Page(run, stop, status, receipt, columns, shift, passages, gr.State(None))
     running = Running()
-    compare = _comparison(page, shell.parts, running)
-    inputs = [question, preset, *numbers, shell.language]
+    compare = _comparison(page, shell.parts, running, [*decoding.fields])
+    inputs = [question, *numbers, shell.language, *decoding.fields.values()]
     gr.on([run.click, question.submit], compare, inputs, page.all, **GENERATION)
     stop.click(_stopping(running), **QUICK)
     shell.language.change(
@@ -130,27 +137,38 @@ def build(shell: Shell) -> None:
     )
 
 
-def _comparison(page: Page, parts: Parts, running: Running):
+def _comparison(page: Page, parts: Parts, running: Running, names: Sequence[str]):
     """The event of the run button: a generator over the states of one comparison."""
 
     def compare(
+        request: gr.Request,
         question: str,
-        preset: str,
         k: int | None,
         length: int | None,
         seed: int | None,
         language: str,
-        request: gr.Request,
+        *values: Any,
     ) -> Iterator[dict[Any, Any]]:
         if not question.strip():
             yield {page.status: _welcome_html(language)}
             return
         session = _session(request)
-        sampling: dict[str, Any] = dict(PRESETS[preset])
-        config = GenerationConfig(**sampling, max_new_tokens=length or 1, seed=seed or 0)
+        form = dict(zip(names, values, strict=True))
+        try:
+            config, method = read_decoding(form | {"max_new_tokens": length, "seed": seed})
+        except ValueError as error:
+            yield {page.status: problem_html(error, language)}
+            return
         with running.run(session) as stop:
             answers = compare_answers(
-                parts, question, config, k or 1, language, should_stop=stop.is_set, session=session
+                parts,
+                question,
+                config,
+                k or 1,
+                language,
+                should_stop=stop.is_set,
+                session=session,
+                method=method,
             )
             with closing(answers):
                 stage = None
@@ -178,13 +196,6 @@ def _session(request: gr.Request) -> str:
     return request.session_hash or ""
 
 
-def _preset_choices(language: str) -> dict[str, Any]:
-    return {
-        "choices": [(t(language, f"controls.{name}"), name) for name in PRESETS],
-        "label": t(language, "controls.preset"),
-    }
-
-
 def _status_html(update: ComparisonUpdate, language: str) -> str:
     text = escape(view.status_text(update, language))
     if update.problem is not None:
@@ -202,3 +213,7 @@ def _switch_html(language: str) -> str:
         for side in ("with", "without")
     )
     return f'<div class="sides" role="group">{buttons}</div>'
+
+
+def _refused_html(language: str) -> str:
+    return f"<p>{h(language, 'controls.compare_refused')}</p>"

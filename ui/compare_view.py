@@ -11,9 +11,11 @@ from html import escape
 from generation.comparison import Side
 from generation.config import GenerationConfig
 from generation.decoding import FinishReason
+from generation.strategies import Method, strategy_name
 from rag.citations import Support, support
 from ui import markdown
 from ui.comparing import SIDES, ComparisonUpdate, SideRun
+from ui.decoding_text import sampling_facts, strategy_text
 from ui.i18n import h, t
 from ui.passage_view import passage_cards
 from ui.prompt_difference import difference_html
@@ -31,7 +33,11 @@ def receipt_html(update: ComparisonUpdate, language: str) -> str:
         return ""
     same = (
         t(language, "compare.same_weights"),
-        t(language, "compare.same_decoder", decoder=decoder_text(update.config, language)),
+        t(
+            language,
+            "compare.same_decoder",
+            decoder=decoder_text(update.config, update.method, language),
+        ),
         t(language, "compare.same_seed", seed=update.config.seed),
     )
     chips = "".join(f'<li class="chip">= {escape(text)}</li>' for text in same)
@@ -46,15 +52,13 @@ def receipt_html(update: ComparisonUpdate, language: str) -> str:
     )
 
 
-def decoder_text(config: GenerationConfig, language: str) -> str:
-    """The decoding strategy and those of its options that act."""
-    if config.strategy != "sampling":
-        return t(language, "compare.greedy")
-    options = [f"T {config.temperature:g}"]
-    options += [f"top-k {config.top_k}"] if config.top_k else []
-    options += [f"top-p {config.top_p:g}"] if config.top_p < 1 else []
-    options += [f"min-p {config.min_p:g}"] if config.min_p else []
-    return " · ".join(options)
+def decoder_text(config: GenerationConfig, method: Method, language: str) -> str:
+    """The decoding strategy and those of the sampler's numbers that act."""
+    name = strategy_name(config, method)
+    facts = sampling_facts(config)
+    if name != "sampling":
+        facts.insert(0, strategy_text(name, language))
+    return " · ".join(facts)
 
 
 def columns_html(update: ComparisonUpdate, language: str) -> str:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from generation.comparison import Side, compare, differing_tokens, first_divergence
 from generation.decoding import FinishReason, GenerationConfig, Step
+from generation.method import Method
 from generation.model import LanguageModel
 from generation.scheduler import Cancelled
 from generation.scoring import TokenScore, score
@@ -60,6 +61,7 @@ class ComparisonUpdate:
     stage: Stage
     question: str
     config: GenerationConfig
+    method: Method = Method()  # noqa: RUF009  (frozen)
     retrieval: Retrieval | None = None
     runs: dict[Side, SideRun] = field(default_factory=dict)
     differing: int = 0
@@ -84,6 +86,7 @@ def compare_answers(
     should_stop: ShouldStop | None = None,
     *,
     session: str = "",
+    method: Method = Method(),  # noqa: B008  (frozen)
 ) -> Generator[ComparisonUpdate, None, None]:
     """Answer `question` twice in lockstep, yielding an update whenever a token was added.
 
@@ -91,7 +94,7 @@ def compare_answers(
     the last update's `problem`; what was written is kept in it. Beams are refused as a problem.
     """
     lm, stopped = parts.model, should_stop or (lambda: False)
-    update = ComparisonUpdate("retrieving", question, config)
+    update = ComparisonUpdate("retrieving", question, config, method)
     try:
         yield update
         retrieval = parts.retriever.retrieve(question, k=k, document_ids=document_ids)
@@ -139,7 +142,8 @@ def _write(
 ) -> Iterator[ComparisonUpdate]:
     config, runs = update.config, update.runs
     writers = {side: _Writer(lm, config) for side in SIDES}
-    with closing(compare(lm, ids["with"], ids["without"], config, stopped)) as turns:
+    turns = compare(lm, ids["with"], ids["without"], config, stopped, update.method)
+    with closing(turns):
         for side, step in turns:
             run = runs[side]
             run.steps.append(step)

@@ -12,21 +12,12 @@ from typing import Any
 import gradio as gr
 
 from rag.store import DocumentStore
+from ui.decoding_controls import DecodingControls, problem_html
+from ui.decoding_text import chip_text
 from ui.i18n import Words, t
 from ui.page import QUICK
-from ui.settings import MOST_PASSAGES, PRESETS, SAMPLING, Settings, matching_preset, read_settings
+from ui.settings import MOST_PASSAGES, Settings, read_settings
 
-# (name, least, most, step, default)
-SLIDERS = (
-    ("temperature", 0.0, 2.0, 0.05, 0.0),
-    ("top_k", 0, 200, 1, 0),
-    ("top_p", 0.05, 1.0, 0.05, 1.0),
-    ("min_p", 0.0, 0.5, 0.01, 0.0),
-    ("repetition_penalty", 1.0, 2.0, 0.05, 1.0),
-    ("max_new_tokens", 16, 2048, 16, 256),
-    ("num_beams", 1, 8, 1, 1),
-    ("length_penalty", 0.0, 2.0, 0.1, 1.0),
-)
 PANELS = ("retrieval", "decoding", "documents")
 
 
@@ -42,9 +33,13 @@ class Controls:
             self._add("use_retrieval", gr.Checkbox(True), "retrieval", info=True)
             self._add("k", gr.Slider(1, MOST_PASSAGES, 4, step=1), "passages")
         with gr.Column(elem_id="panel-decoding", elem_classes="popover", min_width=0):
-            self.preset = gr.Radio(value="precise", type="value")
-            words.add_dynamic(self.preset, _preset_choices)
-            self._build_numbers()
+            self._problem = gr.HTML(elem_classes="panel-problem", apply_default_css=False)
+            decoding = DecodingControls(words, self._fields)
+            decoding.build_first()
+            with words.add(
+                gr.Accordion(open=False, elem_classes="all-options"), label="controls.all"
+            ):
+                decoding.build_all()
         with gr.Column(elem_id="panel-documents", elem_classes="popover", min_width=0):
             self.documents = gr.Dropdown([], value=[], multiselect=True)
             self._add("documents", self.documents, "documents", info=True)
@@ -68,33 +63,16 @@ class Controls:
         keys = {"label": f"controls.{key}"} | ({"info": f"controls.{key}_info"} if info else {})
         self._fields[name] = self._words.add(component, **keys)
 
-    def _build_numbers(self) -> None:
-        with gr.Row(elem_classes="numbers"):
-            for name, least, most, step, default in SLIDERS:
-                self._add(name, gr.Slider(least, most, default, step=step), name, info=True)
-            self._add("seed", gr.Number(0, precision=0, minimum=0), "seed", info=True)
-            self._add("stop", gr.Textbox(lines=2, max_lines=4), "stop", info=True)
-        self._add("system", gr.Textbox(lines=2, max_lines=6), "system", info=True)
-
     def _wire(self, language: gr.State) -> None:
-        sampled = [self._fields[name] for name in SAMPLING]
-        self.preset.input(lambda name: [*PRESETS[name].values()], self.preset, sampled, **QUICK)
-        for slider in sampled:
-            slider.input(
-                lambda *numbers: matching_preset(dict(zip(SAMPLING, numbers, strict=True))),
-                sampled,
-                self.preset,
-                **QUICK,
-            )
-
-        def draw(lang: str, *values: Any) -> str:
-            return self._draw_chips(lang, dict(zip(self._fields, values, strict=True)))
+        def draw(lang: str, *values: Any) -> tuple[str, str]:
+            form = dict(zip(self._fields, values, strict=True))
+            return self._draw_chips(lang, form), problem_html(_read(form)[1], lang)
 
         gr.on(
             [*(c.change for c in self.inputs), language.change],
             draw,
             [language, *self.inputs],
-            self.chips,
+            [self.chips, self._problem],
             trigger_mode="always_last",
             **QUICK,
         )
@@ -104,7 +82,7 @@ class Controls:
         chosen = {**initial, **values}
         texts = (
             _retrieval_text(chosen, language),
-            _decoding_text(chosen, language),
+            chip_text(chosen, _read(chosen)[0], language),
             _documents_text(chosen, language),
         )
         return "".join(
@@ -114,32 +92,17 @@ class Controls:
         )
 
 
-def _preset_choices(language: str) -> dict[str, Any]:
-    return {
-        "choices": [(t(language, f"controls.{name}"), name) for name in PRESETS],
-        "label": t(language, "controls.preset"),
-    }
+def _read(form: Mapping[str, Any]) -> tuple[Settings | None, ValueError | None]:
+    try:
+        return read_settings(form), None
+    except ValueError as error:
+        return None, error
 
 
 def _retrieval_text(chosen: Mapping[str, Any], language: str) -> str:
     if not chosen["use_retrieval"]:
         return t(language, "chip.retrieval_off")
     return t(language, "chip.retrieval_on", count=chosen["k"])
-
-
-def _decoding_text(chosen: Mapping[str, Any], language: str) -> str:
-    if chosen["num_beams"] > 1:
-        return t(language, "chip.beams", count=chosen["num_beams"])
-    preset = matching_preset(chosen) or "custom"
-    facts = [t(language, f"controls.{preset}")]
-    if chosen["temperature"] == 0:
-        facts.append(t(language, "chip.greedy"))
-    else:
-        facts.append(f"T {chosen['temperature']:g}")
-        facts += [f"top-k {chosen['top_k']:g}"] if chosen["top_k"] else []
-        facts += [f"top-p {chosen['top_p']:g}"] if chosen["top_p"] < 1 else []
-        facts += [f"min-p {chosen['min_p']:g}"] if chosen["min_p"] else []
-    return " · ".join(facts)
 
 
 def _documents_text(chosen: Mapping[str, Any], language: str) -> str:

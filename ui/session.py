@@ -17,7 +17,7 @@ from generation.config import GenerationConfig
 from generation.model import LanguageModel
 from generation.scheduler import Busy, Cancelled
 from generation.step import FinishReason, PromptTooLong, Step
-from generation.strategies import Method, write
+from generation.strategies import Method, strategy_name, write
 from generation.streaming import cut_at_stop, stream_text
 from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retriever import Retrieval, RetrievedPassage
@@ -59,6 +59,7 @@ class AnswerUpdate:
     text: str = ""
     steps: Sequence[Step] = ()
     tokens: int = 0
+    strategy: str = ""  # as `strategy_name` says it, once the prompt is known
     retrieval: Retrieval | None = None
     prompt: Prompt | None = None
     finish_reason: FinishReason | None = None
@@ -118,7 +119,14 @@ def answer(
         without_ids = None
         if method.context_alpha and prompt.used:
             without_ids = lm.encode_chat(prompt_with(()).messages)
-        update = replace(update, prompt=prompt, stage="waiting", ahead=parts.scheduler.waiting)
+        used = method if without_ids or not method.context_alpha else Method()  # else plain
+        update = replace(
+            update,
+            prompt=prompt,
+            stage="waiting",
+            ahead=parts.scheduler.waiting,
+            strategy=strategy_name(config, used),
+        )
         yield update
         with parts.scheduler.turn(session, stopped):
             update = replace(update, stage="reading", ahead=0)

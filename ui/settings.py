@@ -1,26 +1,39 @@
-"""What a person chose for an answer: from the values of a form to a checked `Settings`.
+"""What a person chose for an answer: from the values of a form to a checked `Settings`, and back.
 
-No Gradio in it. What the numbers mean and which are valid is `generation.config`'s business.
+No Gradio in it. What the options mean and which are valid is `generation`'s business. A form has
+values under the names of the fields of `GenerationConfig` and `Method`; its `method` and `form` say
+which fields of `Method` count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
 from generation.config import GenerationConfig
+from generation.strategies import Method, strategy_name
 
+T = TypeVar("T")
 # The sampling numbers that a preset sets, in the order of the form; the others stay as they are.
 PRESETS: Mapping[str, Mapping[str, float]] = {
     "precise": {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0},
     "balanced": {"temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0.0},
     "inventive": {"temperature": 1.1, "top_k": 0, "top_p": 1.0, "min_p": 0.05},
 }
+
 SAMPLING = tuple(PRESETS["precise"])
 MOST_PASSAGES = 10
-WHOLE = ("top_k", "max_new_tokens", "num_beams", "seed")
-NUMBERS = (*SAMPLING, "repetition_penalty", "max_new_tokens", "num_beams", "length_penalty", "seed")
+# What a choice of the form makes of the fields of `Method`: only those of the chosen one count.
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "contrastive": ("penalty_alpha", "contrastive_top_k"),
+    "context_aware": ("context_alpha",),
+}
+FORMS: Mapping[str, tuple[str, ...]] = {"free": (), "regex": ("regex",), "json": ("json_schema",)}
+# Where a chosen method starts; 0, the default of the fields, is not to choose it.
+STARTS = {"penalty_alpha": 0.6, "context_alpha": 0.5}
+EARLY_STOPPING: Mapping[str, bool | str] = {"no": False, "yes": True, "never": "never"}
 
 
 @dataclass(frozen=True)
@@ -28,23 +41,26 @@ class Settings:
     """Everything an answer depends on beside the question, the history and the documents."""
 
     config: GenerationConfig = GenerationConfig()  # noqa: RUF009  (frozen)
+    method: Method = Method()  # noqa: RUF009  (frozen)
     use_retrieval: bool = True
     k: int = 4
     document_ids: list[str] | None = None
     system: str | None = None
 
+    @property
+    def strategy(self) -> str:
+        return strategy_name(self.config, self.method)
+
 
 def read_settings(form: Mapping[str, Any]) -> Settings:
-    """Raises ValueError, naming the parameter, for numbers that make no sense."""
-    numbers = {name: _whole(form[name]) if name in WHOLE else form[name] for name in NUMBERS}
+    """Raises ValueError, naming the option, for what makes no sense or cannot go together."""
     k = _whole(form["k"])
     if not isinstance(k, int) or not 1 <= k <= MOST_PASSAGES:
         raise ValueError(f"k must be a whole number from 1 to {MOST_PASSAGES}, not {k!r}")
-    if isinstance(numbers["num_beams"], int) and numbers["num_beams"] > 1:
-        numbers["temperature"] = 0.0  # beams draw nothing; the form says so
-    stop = tuple(line for line in (form["stop"] or "").splitlines() if line.strip())
+    config, method = read_decoding(form)
     return Settings(
-        config=GenerationConfig(**numbers, stop=stop),
+        config=config,
+        method=method,
         use_retrieval=bool(form["use_retrieval"]),
         k=k,
         document_ids=list(form["documents"] or ()) or None,
@@ -52,8 +68,64 @@ def read_settings(form: Mapping[str, Any]) -> Settings:
     )
 
 
+def read_decoding(form: Mapping[str, Any]) -> tuple[GenerationConfig, Method]:
+    """The decoding part of a form; fields that it lacks keep their defaults. Raises ValueError."""
+    values: dict[str, Any] = {
+        field.name: _whole(form[field.name])
+        for field in fields(GenerationConfig)
+        if field.name in form
+    }
+    if "stop" in values:
+        values["stop"] = tuple(ln for ln in (values["stop"] or "").splitlines() if ln.strip())
+    if "logit_bias" in values:
+        values["logit_bias"] = parse_logit_bias(values["logit_bias"] or "")
+    if "early_stopping" in values:
+        values["early_stopping"] = EARLY_STOPPING.get(values["early_stopping"])
+    chosen = (*_chosen(form, "method", METHODS), *_chosen(form, "form", FORMS))
+    method = Method(**{name: _whole(form[name]) for name in chosen})
+    config = GenerationConfig(**values)
+    method.check_with(config)
+    return config, method
+
+
+def decoding_form(config: GenerationConfig, method: Method) -> dict[str, Any]:
+    """The values of a form that `read_decoding` makes these of."""
+    method_values = asdict(method)
+    return {
+        **{field.name: getattr(config, field.name) for field in fields(config)},
+        "stop": "\n".join(config.stop),
+        "logit_bias": ", ".join(f"{token_id}:{bias:g}" for token_id, bias in config.logit_bias),
+        "early_stopping": {v: k for k, v in EARLY_STOPPING.items()}[config.early_stopping],
+        **method_values,
+        **{name: method_values[name] or start for name, start in STARTS.items()},
+        "method": next((n for n, f in METHODS.items() if f and method_values[f[0]]), "plain"),
+        "form": next((n for n, f in FORMS.items() if f and method_values[f[0]]), "free"),
+    }
+
+
+def parse_logit_bias(text: str) -> tuple[tuple[int, float], ...]:
+    """`123:5, 456:-100` as pairs of a token id and what its logit gets. Raises ValueError."""
+    pairs = []
+    for pair in filter(None, (part.strip() for part in text.replace("\n", ",").split(","))):
+        token_id, _, bias = pair.partition(":")
+        try:
+            pairs.append((int(token_id), float(bias)))
+        except ValueError:
+            raise ValueError(
+                f"logit_bias is written as 123:5, 456:-100 (token id, number), not {pair!r}"
+            ) from None
+    return tuple(pairs)
+
+
+def _chosen(form: Mapping[str, Any], name: str, options: Mapping[str, T]) -> T:
+    chosen = form.get(name) or next(iter(options))
+    if chosen not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, not {chosen!r}")
+    return options[chosen]
+
+
 def _whole(value: Any) -> Any:
-    """JSON has one kind of number: 64.0 from a slider is 64. Anything else is left to be refused."""
+    """JSON has one kind of number: 64.0 from a slider is 64. Anything else is to be refused."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

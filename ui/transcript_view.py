@@ -11,6 +11,7 @@ from html import escape
 
 from generation.decoding import FinishReason
 from ui import markdown
+from ui.decoding_text import strategy_text
 from ui.i18n import h, t
 from ui.session import AnswerUpdate
 from ui.token_view import token_panel
@@ -132,15 +133,16 @@ def stage_words(update: AnswerUpdate, language: str) -> str:
 
 
 def _numbers(update: AnswerUpdate, language: str) -> list[str]:
-    facts = []
+    done = update.stage == "done"
+    facts = [strategy_text(update.strategy, language)] if done and update.strategy else []
     if update.seconds.first_token:
         seconds = f"{update.seconds.first_token:.2f}"
         facts.append(t(language, "chat.first_token", seconds=seconds))
     if rate := update.tokens_per_second:
         facts.append(t(language, "chat.rate", rate=f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"))
-    if update.stage == "done" and update.tokens:
+    if done and update.tokens:
         facts.append(t(language, "chat.tokens", count=update.tokens))
-    if update.stage == "done" and update.prompt and update.prompt.history_dropped:
+    if done and update.prompt and update.prompt.history_dropped:
         facts.append(t(language, "chat.history_dropped", count=update.prompt.history_dropped))
     return facts
 
