@@ -17,9 +17,9 @@ def config():
     return shell.build_demo(parts()).get_config_file()
 
 
-def test_there_are_three_pages(config):
+def test_the_pages_stand_in_this_order(config):
     tabs = [c["props"] for c in config["components"] if c["type"] == "tabitem"]
-    assert [tab["id"] for tab in tabs] == ["chat", "compare", "documents"]
+    assert [tab["id"] for tab in tabs] == ["chat", "compare", "ways", "documents"]
 
 
 def test_no_event_is_an_endpoint_for_programs(config):
@@ -31,7 +31,7 @@ def test_only_answers_wait_for_answers():
     groups: dict[str, set[str]] = {}
     for fn in demo.fns.values():
         groups.setdefault(str(fn.concurrency_id), set()).add(fn.fn.__name__)
-    assert groups.pop("generation") <= {"_on_ask", "_on_retry", "compare"}
+    assert groups.pop("generation") <= {"_on_ask", "_on_retry", "compare", "on_run"}
     assert all(fn.concurrency_limit != 1 for fn in demo.fns.values())
 
 

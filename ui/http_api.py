@@ -27,11 +27,19 @@ from starlette.routing import Route
 from ui.api_request import BadRequest, ChatRequest, parse
 from ui.i18n import t
 from ui.parts import Parts
-from ui.session import AnswerUpdate, answer
+from ui.session import AnswerUpdate, Problem, answer
+from ui.ways_api import PATH as WAYS_PATH
+from ui.ways_api import handler as ways_handler
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; a window of 32,768 tokens is a fraction of it
 FINISH = {"eos": "stop", "stop_string": "stop", "length": "length", "context_full": "length"}
-STATUS = {"error.busy": 429, "error.too_long": 400, "error.memory": 503, "error.setting": 400}
+STATUS = {
+    "error.busy": 429,
+    "error.too_long": 400,
+    "error.memory": 503,
+    "error.setting": 400,
+    "ways.bad_template": 400,
+}
 
 
 def routes(parts: Parts, auth: tuple[str, str] | None = None) -> list[Route]:
@@ -55,14 +63,16 @@ def routes(parts: Parts, auth: tuple[str, str] | None = None) -> list[Route]:
             return await _stream(parts, asked, updates, stop)
         last = await run_in_threadpool(_last, updates)
         if last.problem is not None:
-            return _problem(last)
+            return _problem(last.problem)
         return JSONResponse(_completion(parts, asked, last))
 
+    ways = ways_handler(parts, _body, _problem, _error)
     guarded = _password(auth)
     return [
         Route("/health", health),
         Route("/v1/models", guarded(models)),
         Route("/v1/chat/completions", guarded(chat), methods=["POST"]),
+        Route(WAYS_PATH, guarded(ways), methods=["POST"]),
     ]
 
 
@@ -99,7 +109,7 @@ async def _stream(
     while not first.tokens and first.stage != "done":
         first = await anext(incoming)
     if first.problem is not None:
-        return _problem(first)
+        return _problem(first.problem)
 
     async def events() -> AsyncIterator[str]:
         sent, steps = 0, 0
@@ -118,7 +128,7 @@ async def _stream(
                     break
                 update = await anext(incoming)
             if update.problem is not None:
-                yield f"data: {json.dumps(_error_body(_sentence(update)))}\n\n"
+                yield f"data: {json.dumps(_error_body(_sentence(update.problem)))}\n\n"
             else:
                 extra = {"usage": _usage(update), "glassbox": _glassbox(update)}
                 yield _event({**frame, **extra}, {}, finish=_finish(update))
@@ -230,15 +240,13 @@ async def _body(request: Request) -> Any:
         raise BadRequest("The body is not JSON.") from None
 
 
-def _sentence(update: AnswerUpdate) -> str:
-    assert update.problem is not None
-    return t("en", update.problem.key, **update.problem.values)
+def _sentence(problem: Problem) -> str:
+    return t("en", problem.key, **problem.values)
 
 
-def _problem(update: AnswerUpdate) -> Response:
-    assert update.problem is not None
-    status = STATUS.get(update.problem.key, 500)
-    return _error(status, _sentence(update), {"Retry-After": "10"} if status == 429 else None)
+def _problem(problem: Problem) -> Response:
+    status = STATUS.get(problem.key, 500)
+    return _error(status, _sentence(problem), {"Retry-After": "10"} if status == 429 else None)
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:

@@ -123,7 +123,7 @@
     "keydown",
     (event) => {
       if (event.isComposing) return; // an input method is choosing characters
-      if (event.key === "Escape" && !close()) find("#stop, #compare-stop")?.click();
+      if (event.key === "Escape" && !close()) find("#stop, #compare-stop, #ways-stop")?.click();
       if (event.key === "Enter" && event.target.matches?.("#question textarea")) {
         event.stopImmediatePropagation();
         if (event.shiftKey) return;

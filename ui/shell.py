@@ -12,14 +12,14 @@ from typing import Any
 
 import gradio as gr
 
-from ui import chat, compare, documents, rail
+from ui import chat, compare, documents, rail, ways_page
 from ui.i18n import Words, choose_language, h
 from ui.look import style_sheets, theme
 from ui.page import QUICK, Shell, acts
 from ui.parts import Parts
 
 HERE = Path(__file__).parent
-PAGES = {"chat": chat, "compare": compare, "documents": documents}
+PAGES = {"chat": chat, "compare": compare, "ways": ways_page, "documents": documents}
 MAX_FILE_SIZE = "50mb"
 
 

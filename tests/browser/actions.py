@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 ANSWER_MS = 240_000  # a busy CI machine writes a few tokens a second
 UPLOAD_MS = 120_000
-TABS = ("chat", "compare", "documents")
+TABS = ("chat", "compare", "ways", "documents")
 
 
 def go(page: Page, tab: str) -> None:
