@@ -14,7 +14,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
 
+from rag.database import StoreError
 from rag.documents import DocumentError
+from rag.embedding import EmbeddingError
 from rag.ingest import ingest
 from ui.parts import Parts
 
@@ -97,8 +99,10 @@ def _ingest(
         result = ingest(
             parts.store, parts.embedder, path, name, progress=progress, should_stop=should_stop
         )
-    except DocumentError as error:
+    except (DocumentError, StoreError) as error:
         return _failed(name, error.code, str(error))
+    except EmbeddingError as error:
+        return _failed(name, "embedding", str(error))
     except Exception as error:
         log.error("a file could not be added", exc_info=error)
         return _failed(name, "other", "")
