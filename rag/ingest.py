@@ -6,14 +6,14 @@ store as it was. Does not know who asked, nor how the pieces do their work.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from rag.chunking import MAX_TOKENS, split
 from rag.documents import DocumentError
 from rag.embedding import Embedder, EmbeddingStopped
-from rag.names import display_name
+from rag.names import display_path
 from rag.records import StoredDocument, searchable_text
 from rag.sandbox import parse_in_sandbox
 from rag.store import AlreadyStored, DocumentStore
@@ -36,19 +36,24 @@ def ingest(
     name: str | None = None,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
+    folder: str = "",
 ) -> Ingested:
     """Add the file at `path` under `name` (default: its own), or find that it is there already.
+
+    A `folder` that it is shown in keeps files of the same name in other folders apart from it.
 
     Raises DocumentError when it cannot be read, when the same content is there under another name
     ("already_stored"), when the file changed meanwhile ("changed") or when `should_stop` said so
     ("cancelled"); StoreError when it cannot be kept. Either way nothing of it is.
     """
-    shown = display_name(path.name if name is None else name)
+    name = path.name if name is None else name
+    shown = display_path(name, folder)
     sha256 = _hash(path)
     existing = store.find(sha256=sha256)
     if existing is not None:
         return _unchanged(existing, shown)
-    document = parse_in_sandbox(path, shown, should_stop=should_stop, progress=progress)
+    document = parse_in_sandbox(path, name, should_stop=should_stop, progress=progress)
+    document = replace(document, name=shown)
     if _hash(path) != sha256:
         raise DocumentError("changed", "This file was changed while it was read. Add it again.")
     passages = split(document, embedder.token_spans, min(MAX_TOKENS, embedder.max_tokens))
@@ -78,7 +83,7 @@ def ingest_folder(
     """
     for path in sorted(folder.glob("*/*.md")):
         name = f"{path.stem}.{path.parent.name}{path.suffix}"
-        yield ingest(store, embedder, path, name, progress)
+        yield ingest(store, embedder, path, name, progress=progress)
 
 
 def _unchanged(existing: StoredDocument, name: str) -> Ingested:

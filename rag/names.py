@@ -28,6 +28,18 @@ def display_name(name: str) -> str:
     return name
 
 
+def display_path(name: str, folder: str = "") -> str:
+    """`display_name` below a folder, each part of whose way is shown as safely: `notes/a.md`.
+
+    A long way keeps its end. Still nothing but data to show.
+    """
+    parts = [display_name(part) for part in re.split(r"[/\\]", folder) if part]
+    way = "/".join(parts)
+    if len(way) > _LONGEST:
+        way = "…" + way[1 - _LONGEST :]
+    return f"{way}/{display_name(name)}" if way else display_name(name)
+
+
 def _visible(character: str) -> str:
     if character in "\u200c\u200d":  # joiners inside emoji and some scripts
         return character

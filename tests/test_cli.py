@@ -14,6 +14,7 @@ import pytest
 from generation.config import GenerationConfig
 from generation.method import Method
 from ui import cli, cli_options
+from ui.cli_files import files_to_add
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -272,7 +273,7 @@ def test_folders_are_read_below_and_hidden_files_left_alone(tmp_path):
     for name in ("b.md", "a/c.md", ".git/config", "a/.hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = [p.relative_to(tmp_path).as_posix() for p in cli._files([tmp_path])]
+    found = [p.relative_to(tmp_path).as_posix() for p, _ in files_to_add([tmp_path])]
     assert found == ["a/c.md", "b.md"]
 
 

@@ -44,6 +44,18 @@ def test_a_file_becomes_a_document_with_passages_of_its_text(store, embedder, pa
     assert "1923" in "".join(p.text for p in passages)
 
 
+def test_files_of_one_name_in_two_folders_are_two_documents(store, embedder, tmp_path):
+    for folder in ("a/notes", "b/notes", "more"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "README.md").write_text(f"About {folder}.", encoding="utf-8")
+    for folder in ("a/notes", "b/notes", "more"):
+        path = tmp_path / folder / "README.md"
+        assert ingest(store, embedder, path, folder=folder).status == "added"
+        assert ingest(store, embedder, path, folder=folder).status == "unchanged"
+    names = sorted(document.name for document in store.documents())
+    assert names == ["a/notes/README.md", "b/notes/README.md", "more/README.md"]
+
+
 def test_passages_are_embedded_under_their_headings_but_kept_as_they_are(store, embedder, tmp_path):
     embedded = []
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.names import display_name
+from rag.names import display_name, display_path
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,14 @@ def test_a_long_name_is_cut_and_keeps_its_extension() -> None:
     shown = display_name("长" * 300 + ".docx")
     assert len(shown) == 120
     assert shown.endswith("….docx")
+
+
+def test_a_name_in_a_folder_is_shown_with_its_way_as_harmlessly() -> None:
+    assert display_path("a.md", "notes/2026") == "notes/2026/a.md"
+    assert display_path("a.md") == display_path("../a.md") == "a.md"
+    assert display_path("a\n.md", "x\x1b/..") == "x\ufffd/unnamed/a .md"
+    long = display_path("a.md", "d" * 90 + "/" + "e" * 90)
+    assert long.endswith("e/a.md") and len(long) < 130
 
 
 def test_an_endless_extension_is_cut_too() -> None:

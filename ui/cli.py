@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ui import cli_options
+from ui.cli_files import files_to_add
 from ui.cli_options import Options, ServeOptions
 from ui.plain_text import json_text, one_line, printable
 from ui.terminal import ProgressLine
@@ -99,14 +100,15 @@ def add(args: argparse.Namespace, application: Application, progress: ProgressLi
 
     code = OK
     store, embedder = application.indexed_store()
-    for path in _files([Path(p) for p in args.paths]):
+    for path, shown in files_to_add([Path(p) for p in args.paths]):
+        folder, _, name = shown.rpartition("/")
         try:
-            result = ingest(store, embedder, path, progress=_named(progress, path.name))
+            result = ingest(store, embedder, path, name, _named(progress, path.name), folder=folder)
         except Exception as error:  # one bad file does not stop the others
             if not is_stated(error):
                 raise
             progress.close()
-            code = _fail(CommandError(f"{path.name} was not added: {_sentence(error)}"))
+            code = _fail(CommandError(f"{shown} was not added: {_sentence(error)}"))
             continue
         progress.close()
         stored = result.document
@@ -197,22 +199,6 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
 def language_of(question: str) -> str:
     """The language to give instructions in: Chinese for a question with Chinese characters."""
     return "zh" if any("\u4e00" <= character <= "\u9fff" for character in question) else "en"
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files named, and those below folders named, in a stable order; no hidden ones."""
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        below = (p for p in sorted(path.rglob("*")) if p.is_file())
-        yield from (
-            p for p in below if not any(s.startswith(".") for s in p.relative_to(path).parts)
-        )
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _named(progress: ProgressLine, name: str) -> Callable[[str, int, int], None]:
