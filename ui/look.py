@@ -120,6 +120,8 @@ def theme() -> gr.themes.Base:
     both = variables | _CONSTANTS
     known = set(vars(base))
     both |= {f"{name}_dark": value for name, value in both.items() if f"{name}_dark" in known}
+    # The sign-in page gets the theme and no style sheet of ours: the variables must come along.
+    base.custom_css = (Path(__file__).parent / "theme.css").read_text(encoding="utf-8")
     return base.set(**both)
 
 
