@@ -19,13 +19,15 @@ def shoot():
 
 
 def test_chat(page, shoot):
-    ask(page, "Why does a KV cache make generation faster?")
+    ask(page, "What is stored in the KV cache?")
     wait_for_answers(page, 1)
+    ask(page, "What does teacher forcing mean for a language model?")
+    wait_for_answers(page, 2)
     shoot(page, "chat")
 
 
 def test_compare(page, shoot):
-    compare(page, "What does teacher forcing mean for a language model?", tokens=128)
+    compare(page, "What is stored in the KV cache?", tokens=96)
     wait_for_comparison(page)
     shoot(page, "compare")
 
@@ -39,6 +41,6 @@ def test_documents(page, shoot):
 
 def test_compare_in_chinese_on_a_phone_in_the_dark(new_page, shoot):
     page = new_page(locale="zh-CN", width=390, height=844, color_scheme="dark")
-    compare(page, "什么是 KV 缓存？", tokens=96)
+    compare(page, "教师强制是什么意思？", tokens=96)
     wait_for_comparison(page)
     shoot(page, "compare-phone-dark-zh")
