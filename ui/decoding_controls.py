@@ -58,13 +58,13 @@ class DecodingControls:
         words.add_dynamic(self.preset, _preset_choices)
 
     def build_first(self, whole: bool = True) -> None:
-        """The sampling numbers; when `whole`, length, seed, stop strings and instructions too."""
+        """The sampling numbers and stop strings; when `whole`, length, seed, instructions too."""
         with gr.Row(elem_classes="numbers"):
             self._sliders(FIRST)
             if whole:
                 self._sliders(LENGTH)
                 self._add("seed", gr.Number(0, precision=0, minimum=0))
-                self._add("stop", gr.Textbox(lines=2, max_lines=4))
+            self._add("stop", gr.Textbox(lines=2, max_lines=4))
         if whole:
             self._add("system", gr.Textbox(lines=2, max_lines=6))
         self._wire_preset()

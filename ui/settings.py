@@ -81,7 +81,11 @@ def read_decoding(form: Mapping[str, Any]) -> tuple[GenerationConfig, Method]:
         values["logit_bias"] = parse_logit_bias(values["logit_bias"] or "")
     if "early_stopping" in values:
         values["early_stopping"] = EARLY_STOPPING.get(values["early_stopping"])
-    chosen = (*_chosen(form, "method", METHODS), *_chosen(form, "form", FORMS))
+    written_form = _chosen(form, "form", FORMS)
+    for name in written_form:
+        if not (form[name] or "").strip():
+            raise ValueError(f"{name} is chosen as the form of the answer, so it must not be empty")
+    chosen = (*_chosen(form, "method", METHODS), *written_form)
     method = Method(**{name: _whole(form[name]) for name in chosen})
     config = GenerationConfig(**values)
     method.check_with(config)
