@@ -9,7 +9,7 @@ from generation.config import GenerationConfig
 from generation.step import FinishReason
 from ui import ways_view as view
 from ui.session import Problem
-from ui.ways import Iteration, Piece, WaysUpdate, Written
+from ui.ways_update import Iteration, Piece, WaysUpdate, Written
 
 HOSTILE = '<img src=x onerror="alert(1)"></section><script>alert(1)</script>'
 
@@ -76,6 +76,20 @@ def test_equality_is_said_only_of_equal_tokens():
     assert view.agreement_text(running, "en") == ""
 
 
+def test_where_they_part_the_probabilities_of_the_loop_are_said():
+    loop = replace(written(), rivals=((0.9, 0.1), (0.8, 0.1), (0.314, 0.313)))
+    text = view.agreement_text(update(plain=loop, jacobi=written(ids=(1, 2, 4))), "en")
+    assert "31.4 %" in text
+    assert "31.3 %" in text
+    assert "fp32" in text
+
+
+def test_a_text_that_was_cut_says_so():
+    cut = replace(written(reason=FinishReason.LENGTH), rivals=((1.0, 0.0),) * 3)
+    assert "cut at 3 tokens" in view.card_html("plain", update(plain=cut), "en")
+    assert "cut" not in view.card_html("plain", update(), "en")
+
+
 def test_an_iteration_shows_what_is_final_and_what_changed():
     html = view.iterations_html(update(), "en")
     first, second = html.split("<li>")[1:]
@@ -94,7 +108,7 @@ def test_only_the_last_passes_are_drawn_while_they_are_made():
 
 def test_the_slots_alone_are_marked():
     assert view.pieces_html(update(), "en") == (
-        'City: <mark class="slot" title="Slot city">Paris</mark>'
+        'City: <span class="form-slot" title="Slot city">Paris</span>'
     )
 
 

@@ -9,110 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from generation.comparison import first_divergence
 from generation.config import GenerationConfig
 from generation.decoding import PREFILL_CHUNK, generate
 from generation.model import LanguageModel
 from generation.parallel import JacobiIteration, jacobi_decode, one_shot
 from generation.scheduler import Cancelled
-from generation.step import FinishReason
-from generation.streaming import stream_text
+from generation.step import Step
+from generation.streaming import TextStream, stream_text
 from generation.template_filling import TemplateUpdate, fill_template
 from generation.template_syntax import TemplateError, parse_template
-from rag.prompt import Prompt, build_messages
-from rag.retriever import Retrieval
+from rag.prompt import build_messages
 from rag.terms import has_han
 from ui.i18n import LANGUAGES, t
 from ui.parts import Parts
 from ui.session import Problem, ShouldStop, problem_of
+from ui.ways_update import Iteration, Piece, WaysUpdate, Written
 
-Stage = Literal["retrieving", "waiting", "writing", "done"]
-Way = Literal["plain", "retrieved", "one_shot", "jacobi", "template"]
 LEAST_TOKENS, MOST_TOKENS, DEFAULT_TOKENS = 4, 64, 24
 MAX_TEMPLATE = 4000  # characters
-
-
-@dataclass(frozen=True)
-class Written:
-    """What one way has written, and what it took: all of it measured in this run.
-
-    `passes` are calls of the model, those that read the prompt included; `seconds` the time in it.
-    """
-
-    prompt_tokens: int
-    text: str = ""
-    token_ids: tuple[int, ...] = ()
-    tokens: int = 0
-    passes: int = 0
-    seconds: float = 0.0
-    finish_reason: FinishReason | None = None  # one-shot ends for no reason: it has n positions
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One pass of the Jacobi iteration, with the text of each of its tokens."""
-
-    number: int
-    texts: tuple[str, ...]
-    final: int  # so many tokens at the beginning change no more
-    changed: frozenset[int]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of the form: fixed text, or what the model wrote into the slot of that name."""
-
-    text: str
-    slot: str | None = None
-
-
-@dataclass(frozen=True)
-class WaysUpdate:
-    """Everything known so far. Each update replaces the one before; `stage` "done" is the last."""
-
-    stage: Stage
-    question: str
-    config: GenerationConfig
-    retrieval: Retrieval | None = None
-    prompt: Prompt | None = None  # the one with passages
-    writing: Way | None = None
-    plain: Written | None = None
-    retrieved: Written | None = None
-    one_shot: Written | None = None
-    jacobi: Written | None = None
-    iterations: tuple[Iteration, ...] = ()
-    template: Written | None = None
-    pieces: tuple[Piece, ...] = ()
-    ahead: int = 0
-    stopped: bool = False
-    problem: Problem | None = None
-
-    @property
-    def text(self) -> str:
-        """All that is written so far."""
-        runs = (self.plain, self.retrieved, self.one_shot, self.jacobi, self.template)
-        return "\n".join(run.text for run in runs if run is not None)
-
-    @property
-    def jacobi_is_greedy(self) -> bool | None:
-        """Whether both wrote the same tokens, compared one by one; None before both have ended."""
-        if self.plain is None or self.jacobi is None:
-            return None
-        if self.plain.finish_reason is None or self.jacobi.finish_reason is None:
-            return None
-        return self.plain.token_ids == self.jacobi.token_ids
-
-    @property
-    def agreeing(self) -> int | None:
-        """How many tokens at the beginning of the one-shot text are those of the greedy text."""
-        if self.plain is None or self.one_shot is None:
-            return None
-        at = first_divergence(self.plain.token_ids, self.one_shot.token_ids)
-        return len(self.plain.token_ids) if at is None else at
 
 
 def default_template(question: str, language: str = "en") -> str:
@@ -148,7 +64,7 @@ def write_ways(
     lm, stopped = parts.model, should_stop or (lambda: False)
     if is_default_template(template):
         template = default_template(question)
-    update = WaysUpdate("retrieving", question, GenerationConfig())
+    update = WaysUpdate("retrieving", question, GenerationConfig(), precision=lm.precision)
     try:
         config = GenerationConfig(max_new_tokens=_checked(max_new_tokens))
         update = replace(update, config=config)
@@ -262,8 +178,15 @@ def _autoregression(
             passes=reading + written.tokens,
             seconds=written.seconds + step.seconds,
             finish_reason=step.finish_reason,
+            rivals=(*written.rivals, _rivals(step)),
         )
         yield written
+
+
+def _rivals(step: Step) -> tuple[float, float]:
+    """The probability of the token that was chosen, and of the likeliest of the others."""
+    others = (c.logprob for c in step.candidates if c.token_id != step.token_id)
+    return math.exp(step.logprob), math.exp(max(others, default=-math.inf))
 
 
 def _one_shot(lm: LanguageModel, ids: list[int], config: GenerationConfig) -> Written:
@@ -281,11 +204,18 @@ def _one_shot(lm: LanguageModel, ids: list[int], config: GenerationConfig) -> Wr
 def _iteration(lm: LanguageModel, iteration: JacobiIteration) -> Iteration:
     return Iteration(
         number=iteration.number,
-        texts=tuple(lm.decode([token_id]) for token_id in iteration.token_ids),
+        texts=_texts(lm, iteration.token_ids),
         final=iteration.final,
         changed=frozenset(iteration.changed),
         seconds=iteration.seconds,
     )
+
+
+def _texts(lm: LanguageModel, token_ids: Sequence[int]) -> tuple[str, ...]:
+    """The text of each token; a character of several tokens belongs to the last of them."""
+    stream = TextStream(lm)
+    *texts, last = [stream.push(token_id) for token_id in token_ids]
+    return (*texts, last + stream.finish())
 
 
 def _shown(lm: LanguageModel, token_ids: Sequence[int]) -> str:
@@ -315,6 +245,8 @@ def _form(
             tokens=written.tokens + (step is not None),
             passes=update.passes,
             seconds=written.seconds + (step.seconds if step is not None else 0.0),
-            finish_reason=FinishReason.EOS if update.done else None,
+            finish_reason=update.slots[-1].finish_reason
+            if update.done
+            else None,  # the last slot's
         )
         yield written, tuple(pieces)

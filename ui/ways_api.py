@@ -20,7 +20,8 @@ from starlette.responses import JSONResponse, Response
 from ui.api_request import BadRequest
 from ui.parts import Parts
 from ui.session import Problem
-from ui.ways import DEFAULT_TOKENS, WaysUpdate, Written, write_ways
+from ui.ways import DEFAULT_TOKENS, write_ways
+from ui.ways_update import WaysUpdate, Written
 
 PATH = "/v1/glassbox/ways"
 NAMES = ("question", "template", "max_new_tokens")

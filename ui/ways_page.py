@@ -24,11 +24,11 @@ from ui.ways import (
     LEAST_TOKENS,
     MAX_TEMPLATE,
     MOST_TOKENS,
-    WaysUpdate,
     default_template,
     is_default_template,
     write_ways,
 )
+from ui.ways_update import WaysUpdate
 
 MAX_QUESTION = 40_000  # characters; what fits the model is counted in tokens, by rag.prompt
 
@@ -54,9 +54,15 @@ class _Page:
         return [*changing, *self.cards.values()]
 
     def on_run(
-        self, question: str, template: str, tokens: int | None, language: str, request: gr.Request
+        self,
+        question: str | None,  # None until something was typed
+        template: str | None,
+        tokens: int | None,
+        language: str,
+        request: gr.Request,
     ) -> Iterator[dict[Any, Any]]:
         """A generator over the states of one run."""
+        question, template = question or "", template or ""
         if not question.strip():
             yield {self.status: _welcome_html(language)}
             return
@@ -93,14 +99,14 @@ class _Page:
     def on_stop(self, request: gr.Request) -> None:
         self.running.stop(request.session_hash or "")
 
-    def on_question(self, question: str, template: str, language: str) -> Any:
+    def on_question(self, question: str | None, template: str | None, language: str) -> Any:
         """A template that nobody has changed follows the language of the question."""
-        if not is_default_template(template):
+        if not is_default_template(template or ""):
             return gr.skip()
-        return default_template(question, language)
+        return default_template(question or "", language)
 
     def on_language(
-        self, update: WaysUpdate | None, question: str, template: str, language: str
+        self, update: WaysUpdate | None, question: str | None, template: str | None, language: str
     ) -> dict[Any, Any]:
         fitting = self.on_question(question, template, language)
         if update is None:

@@ -5,12 +5,14 @@ Pure functions from `ui.ways.WaysUpdate` to strings. Knows nothing of Gradio or 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from itertools import groupby
 
+from generation.step import FinishReason
 from ui.i18n import h, t
 from ui.token_view import visible
-from ui.ways import Iteration, WaysUpdate, Written
+from ui.ways_update import Iteration, WaysUpdate, Written
 
 CARDS = ("plain", "retrieved", "parallel", "template")
 NUMBER = {"plain": 1, "retrieved": 2, "one_shot": 3, "jacobi": 3, "template": 4}
@@ -75,10 +77,12 @@ def agreement_text(update: WaysUpdate, language: str) -> str:
             passes=update.jacobi.passes,
             greedy=update.plain.passes,
         )
-    pairs = zip(update.plain.token_ids, update.jacobi.token_ids, strict=False)
-    shared = min(update.plain.tokens, update.jacobi.tokens)
-    at = next((n for n, (a, b) in enumerate(pairs) if a != b), shared)
-    return t(language, "ways.differ", number=at + 1)
+    at = update.parting or 0
+    text = t(language, "ways.differ", number=at + 1, precision=update.precision)
+    if at < len(update.plain.rivals):
+        chosen, rival = (f"{100 * share:.1f} %" for share in update.plain.rivals[at])
+        text += " " + t(language, "ways.rivals", chosen=chosen, rival=rival)
+    return text
 
 
 def iterations_html(update: WaysUpdate, language: str) -> str:
@@ -108,7 +112,7 @@ def pieces_html(update: WaysUpdate, language: str) -> str:
             html += text
         else:
             title = h(language, "ways.slot", name=piece.slot)
-            html += f'<mark class="slot" title="{title}">{text}</mark>'
+            html += f'<span class="form-slot" title="{title}">{text}</span>'
     return html
 
 
@@ -116,10 +120,12 @@ def _parallel_html(update: WaysUpdate, language: str) -> str:
     shot, jacobi = update.one_shot, update.jacobi
     count = shot.tokens if shot is not None else update.config.max_new_tokens
     agreeing = _agreeing_text(update, language)
+    # All of its positions are on view: line breaks too, which would only make it tall.
+    shot_html = _text_html(shot and replace(shot, text=visible(shot.text)), False)
     body = (
         f'<div class="ways-part"><h4>{h(language, "ways.one_shot")} '
         f"<small>{h(language, 'ways.one_shot_method', count=count)}</small></h4>"
-        f"{_text_html(shot, False)}{_facts_html(shot, language)}"
+        f"{shot_html}{_facts_html(shot, language)}"
         f'<p class="finding">{escape(agreeing)}</p></div>'
         f'<div class="ways-part"><h4>{h(language, "ways.jacobi")} '
         f"<small>{h(language, 'ways.jacobi_method')}</small></h4>"
@@ -138,7 +144,7 @@ def _template_html(update: WaysUpdate, language: str) -> str:
     else:
         key = (
             f'<i class="it-fixed">{h(language, "ways.fixed")}</i>'
-            f'<i class="slot">{h(language, "ways.slots")}</i>'
+            f'<i class="form-slot">{h(language, "ways.slots")}</i>'
         )
         body = (
             f'<div class="ways-text form-text" dir="auto">{pieces_html(update, language)}</div>'
@@ -149,12 +155,10 @@ def _template_html(update: WaysUpdate, language: str) -> str:
 
 
 def _agreeing_text(update: WaysUpdate, language: str) -> str:
-    agreeing = update.agreeing
-    if agreeing is None or update.one_shot is None:
+    if update.agreeing is None or update.one_shot is None:
         return ""
-    if agreeing == 0:
-        return t(language, "ways.agree_none")
-    return t(language, "ways.agree", count=update.one_shot.tokens, agreeing=agreeing)
+    count = update.one_shot.tokens
+    return t(language, "ways.agree", of=count, agreeing=update.agreeing)
 
 
 def _row(iteration: Iteration, language: str) -> str:
@@ -168,10 +172,10 @@ def _row(iteration: Iteration, language: str) -> str:
         texts = [escape(visible(iteration.texts[index])) for index in indices]
         # Final tokens are of no more interest one by one; those that changed are.
         texts = texts if kind == "changed" else ["".join(texts)]
-        items += "".join(f'<span class="it-{kind}">{text}</span>' for text in texts)
+        items += "".join(f'<span class="it-{kind}">{text}</span>' for text in texts if text)
     label = h(language, "ways.iteration", number=iteration.number)
     figure = f"{iteration.final}/{len(iteration.texts)}"
-    return f"<li><small>{label}<br>{figure}</small><span>{items}</span></li>"
+    return f"<li><small>{label} · {figure}</small><span>{items}</span></li>"
 
 
 def _card(
@@ -204,7 +208,7 @@ def _text_html(run: Written | None, writing: bool) -> str:
     if run is None:
         return '<div class="ways-text"></div>'
     cursor = '<span class="cursor" aria-hidden="true"></span>' if writing else ""
-    return f'<div class="ways-text" dir="auto">{escape(run.text)}{cursor}</div>'
+    return f'<div class="ways-text" dir="auto">{escape(run.text.rstrip())}{cursor}</div>'
 
 
 def _facts_html(run: Written | None, language: str) -> str:
@@ -213,12 +217,18 @@ def _facts_html(run: Written | None, language: str) -> str:
         return f'<p class="ending"><span>{h(language, "ways.waits")}</span></p>'
     facts = [
         t(language, "ways.passes", count=run.passes),
-        t(language, "ways.tokens_out", count=run.tokens),
+        t(language, _ending_key(run), count=run.tokens),
         t(language, "ways.seconds", seconds=f"{run.seconds:.2f}"),
     ]
     first, *others = (escape(fact) for fact in facts)
     rest = "".join(f"<span>{fact}</span>" for fact in others)
     return f'<p class="ending"><strong>{first}</strong>{rest}</p>'
+
+
+def _ending_key(run: Written) -> str:
+    if run.rivals and run.finish_reason in (FinishReason.LENGTH, FinishReason.CONTEXT_FULL):
+        return "ways.tokens_cut"
+    return "ways.tokens_out"
 
 
 def _runs(update: WaysUpdate) -> list[Written]:
