@@ -56,6 +56,7 @@ class Page:
 
     run: gr.Button
     stop: gr.Button
+    problem: gr.HTML
     status: gr.HTML
     receipt: gr.HTML
     columns: gr.HTML
@@ -78,6 +79,7 @@ class Page:
             changes |= {
                 self.run: gr.update(visible=not running),
                 self.stop: gr.update(visible=running),
+                self.problem: "",
                 self.receipt: view.receipt_html(update, language),
                 self.shift: shift_html(view.shifts_of(update), language),
                 self.passages: view.passages_html(update, language),
@@ -107,6 +109,7 @@ def build(shell: Shell) -> None:
                 )
                 stop = gr.Button(visible=False, elem_id="compare-stop", size="md")
                 words.add(stop, value="chat.stop")
+            problem = gr.HTML(elem_classes="panel-problem", apply_default_css=False)
             with words.add(
                 gr.Accordion(open=False, elem_classes="all-options"),
                 label="controls.compare_options",
@@ -122,7 +125,7 @@ def build(shell: Shell) -> None:
         columns = gr.HTML(elem_id="compare-columns", apply_default_css=False)
         shift = gr.HTML(elem_id="compare-shift", apply_default_css=False)
         passages = gr.HTML(elem_id="compare-passages", apply_default_css=False)
-    page = Page(run, stop, status, receipt, columns, shift, passages, gr.State(None))
+    page = Page(run, stop, problem, status, receipt, columns, shift, passages, gr.State(None))
     running = Running()
     compare = _comparison(page, shell.parts, running, [*decoding.fields])
     inputs = [question, *numbers, shell.language, *decoding.fields.values()]
@@ -156,7 +159,7 @@ def _comparison(page: Page, parts: Parts, running: Running, names: Sequence[str]
         try:
             config, method = read_decoding(form | {"max_new_tokens": length, "seed": seed})
         except ValueError as error:
-            yield {page.status: problem_html(error, language)}
+            yield {page.problem: problem_html(error, language)}
             return
         with running.run(session) as stop:
             answers = compare_answers(
