@@ -2,7 +2,7 @@
 
 Set GLASSBOX_CHROMIUM to a browser, GLASSBOX_TEST_MODEL to another model than smollm2, and
 GLASSBOX_SCREENSHOTS to a folder for the pictures of the README. Skipped, with the reason, where
-there is no browser.
+there is no browser, unless GLASSBOX_REQUIRE_BROWSER is set, as in CI: then they fail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+REQUIRED = bool(os.environ.get("GLASSBOX_REQUIRE_BROWSER"))
+if REQUIRED:
+    import playwright.sync_api as sync_api
+else:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 600  # a first start may have to fetch the model
@@ -80,7 +84,8 @@ class Watch:
 def browser():
     path = browser_path()
     if path is None:
-        pytest.skip("no browser: install chromium or set GLASSBOX_CHROMIUM")
+        without = pytest.fail if REQUIRED else pytest.skip
+        without("no browser: install chromium or set GLASSBOX_CHROMIUM")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
