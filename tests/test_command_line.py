@@ -102,7 +102,7 @@ def test_a_field_of_a_new_kind_is_noticed():
         thing: dict[str, int]
 
     with pytest.raises(TypeError, match=r"Record\.thing"):
-        command_options._add_fields(command_options._make_parser(), Record)
+        command_options.add_fields(command_options._make_parser(), Record)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from generation.comparison import compare, differing_tokens, first_divergence
 from generation.config import GenerationConfig
 from generation.decoding import generate
+from generation.strategies import Method, write
 from tests.tiny import tiny_lm
 
 WITH = list(range(40, 70))
@@ -51,3 +52,23 @@ def test_the_first_divergence_is_the_first_index_that_differs():
 def test_the_tokens_only_one_prompt_has_are_counted():
     assert differing_tokens(WITH, WITHOUT) == (15, 0)
     assert differing_tokens([1, 2, 3], [1, 5, 3]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "method", "named"),
+    [
+        (GenerationConfig(num_beams=2), Method(), "num_beams"),
+        (GenerationConfig(), Method(context_alpha=0.5), "context_alpha"),
+    ],
+)
+def test_what_would_not_be_the_same_on_both_sides_is_refused(config, method, named):
+    with pytest.raises(ValueError, match=named):
+        next(compare(tiny_lm(), [1, 2], [1], config, method=method))
+
+
+def test_both_sides_use_the_method():
+    lm, config, method = tiny_lm(), GenerationConfig(max_new_tokens=6), Method(penalty_alpha=0.6)
+    both = list(compare(lm, [5, 6, 7], [7], config, method=method))
+    for side, ids in (("with", [5, 6, 7]), ("without", [7])):
+        alone = [step.token_id for step in write(lm, ids, config, method)]
+        assert [step.token_id for s, step in both if s == side] == alone

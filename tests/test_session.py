@@ -172,3 +172,20 @@ def test_options_that_cannot_be_followed_are_a_sentence(method):
     last = list(answer(parts(), "How long?", config=config, method=method))[-1]
     assert last.problem.key == "error.setting"
     assert last.problem.values["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "use_retrieval", "name"),
+    [
+        (Method(), True, "greedy"),
+        (Method(penalty_alpha=0.5), True, "contrastive search"),
+        (Method(context_alpha=0.5), True, "context-aware greedy"),
+        (Method(context_alpha=0.5), False, "greedy"),  # nothing to amplify: the plain loop ran
+    ],
+)
+def test_an_answer_says_how_it_was_written(method, use_retrieval, name):
+    config = GenerationConfig(max_new_tokens=4)
+    *_, last = answer(
+        parts(), "How long?", config=config, use_retrieval=use_retrieval, method=method
+    )
+    assert last.strategy == name
