@@ -14,9 +14,11 @@ TABS = ("chat", "compare", "ways", "documents")
 
 def go(page: Page, tab: str) -> None:
     """To a page by its tab, which may be under "more" on a narrow screen."""
-    shown = page.get_by_role("tab").count()
     button = page.locator(f"#page-{tab}-button")
     if not button.count():
+        page.wait_for_timeout(1000)  # until the language is known, and with it the tabs' widths
+    if not button.count():
+        shown = page.get_by_role("tab").count()
         page.click("#pages .overflow-menu > button")
         button = page.locator("#pages .overflow-dropdown button").nth(TABS.index(tab) - shown)
     button.click()

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.actions import ANSWER_MS, go
+from tests.browser.actions import ANSWER_MS, TABS, go
 
 CARDS = ("plain", "retrieved", "parallel", "template")
 
@@ -49,3 +49,8 @@ def test_the_page_is_never_wider_than_the_screen(new_page, width):
     expect(page.locator("#ways-status")).to_contain_text("四种写法")
     assert page.input_value("#ways-template textarea").startswith("简短回答：")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_all_tabs_fit_on_a_narrow_screen(new_page):
+    page = new_page(width=390, height=844)
+    expect(page.get_by_role("tab")).to_have_count(len(TABS))
