@@ -40,7 +40,13 @@ def ask(page: Page, question: str) -> None:
 
 
 def wait_for_answers(page: Page, count: int) -> None:
-    expect(page.locator(".turn [data-copy=answer]")).to_have_count(count, timeout=ANSWER_MS)
+    """Until that many are complete: for a moment a finished one stands in two places."""
+    page.wait_for_function(
+        "count => document.querySelectorAll('.turn [data-copy=answer]').length === count"
+        " && document.querySelector('#send')",
+        arg=count,
+        timeout=ANSWER_MS,
+    )
 
 
 def lengths_while_writing(page: Page, selector: str, done: str) -> Sequence[int]:
