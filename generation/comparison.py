@@ -11,8 +11,9 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
 
 from generation.config import GenerationConfig
-from generation.decoding import ShouldStop, Step
+from generation.decoding import ShouldStop
 from generation.method import Method
+from generation.step import Step
 from generation.strategies import write
 
 if TYPE_CHECKING:

@@ -18,20 +18,11 @@ from torch import Tensor
 from generation.chooser import Chooser
 from generation.config import GenerationConfig
 from generation.kv_cache import KVCache
-from generation.step import Candidate, FinishReason, PromptTooLong, Step
+from generation.step import PromptTooLong, Step
 
 if TYPE_CHECKING:
     from generation.constraints import Constraint
     from generation.model import LanguageModel
-
-__all__ = [
-    "Candidate",
-    "FinishReason",
-    "GenerationConfig",
-    "PromptTooLong",
-    "Step",
-    "generate",
-]
 
 PREFILL_CHUNK = 512  # tokens per pass: what bounds how long a long prompt can go on after "stop"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from generation.decoding import Step
     from generation.model import LanguageModel
+    from generation.step import Step
 
 REPLACEMENT = "\ufffd"
 UTF8_MAX_BYTES = 4

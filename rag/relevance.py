@@ -29,8 +29,10 @@ _THRESHOLD_PER_DOUBLING = 0.007
 # (recall@5), an English question a Chinese one in .31; with this one, .93 and .95. What counts in
 # the other language is by how much a cosine exceeds what this question has with any passage there.
 # It is a weak sign: .06 above it are .76 of the answerable Chinese questions and .16 of the others,
-# .69 of the answerable English questions and .06 of the others.
+# .69 of the answerable English questions and .06 of the others. More is wanted where the question's
+# own language has an answer already.
 _MARGIN_IN_OTHER_SCRIPT = 0.06
+_MARGIN_BESIDE_AN_ANSWER = 0.08
 _USUAL_COSINE: dict[Script, float] = {"han": 0.735, "other": 0.72}  # while passages are few
 _FEW = 10
 
@@ -42,11 +44,13 @@ def threshold(question_script: Script, considered: int) -> float:
 
 
 def allowance(
-    question_script: Script, threshold: float, mean_cosine: float, passages: int
+    question_script: Script, threshold: float, *, mean_cosine: float, passages: int, answered: bool
 ) -> float:
     """What to add to the cosine of passages in the other script to make scores comparable.
 
-    `mean_cosine` is the question's with all `passages` in that script.
+    `mean_cosine` is the question's with all `passages` in that script; `answered` says whether a
+    passage in the question's own reaches the threshold.
     """
     usual = passages * mean_cosine + _FEW * _USUAL_COSINE[question_script]
-    return threshold - usual / (passages + _FEW) - _MARGIN_IN_OTHER_SCRIPT
+    margin = _MARGIN_BESIDE_AN_ANSWER if answered else _MARGIN_IN_OTHER_SCRIPT
+    return threshold - usual / (passages + _FEW) - margin

@@ -180,15 +180,32 @@ def _search(
     dense_ranks, lexical_ranks = _ranks(dense), _ranks(lexical)
 
     script = script_of(query)
+    plain = {
+        id_: cosine + relevance.LEXICAL_WEIGHT * words.get(id_, 0.0)
+        for id_, cosine in cosines.items()
+    }
+    foreign = {id_ for id_ in plain if index.script(id_) != script}
     mean, passages = index.means["other" if script == "han" else "han"]
-    allowance = relevance.allowance(script, threshold, float(vector @ mean), passages)
+    allowance = relevance.allowance(
+        script,
+        threshold,
+        mean_cosine=float(vector @ mean),
+        passages=passages,
+        answered=any(plain[id_] >= threshold for id_ in plain.keys() - foreign),
+    )
 
-    def numbers(id_: int, cosine: float) -> _Numbers:
-        share, extra = words.get(id_, 0.0), 0.0 if index.script(id_) == script else allowance
-        score = cosine + relevance.LEXICAL_WEIGHT * share + extra
-        return _Numbers(score, cosine, share, extra, dense_ranks.get(id_), lexical_ranks.get(id_))
+    def numbers(id_: int) -> _Numbers:
+        extra = allowance if id_ in foreign else 0.0
+        return _Numbers(
+            score=plain[id_] + extra,
+            cosine=cosines[id_],
+            words=words.get(id_, 0.0),
+            allowance=extra,
+            dense_rank=dense_ranks.get(id_),
+            lexical_rank=lexical_ranks.get(id_),
+        )
 
-    return {id_: numbers(id_, cosine) for id_, cosine in cosines.items()}
+    return {id_: numbers(id_) for id_ in plain}
 
 
 def _signals(best: _Numbers) -> dict[str, float]:

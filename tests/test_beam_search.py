@@ -11,7 +11,8 @@ from scipy.stats import chisquare
 from generation import sampling
 from generation.beam_search import beam_search
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, generate
+from generation.decoding import generate
+from generation.step import FinishReason
 from tests.tiny import ARCHITECTURES, tiny_lm
 
 PROMPT = list(range(40, 52))

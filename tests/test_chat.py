@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
-from generation.decoding import FinishReason
+from generation.step import FinishReason
 from tests.ui_fakes import parts, turn
 from ui import chat, rail
 from ui.i18n import Words, h

@@ -7,8 +7,9 @@ import torch
 
 from generation.choices import ChoiceConstraint
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, generate
+from generation.decoding import generate
 from generation.errors import ConstraintError
+from generation.step import FinishReason
 from tests.tiny import tiny_lm
 
 PROMPT = list(range(40, 60))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from generation.decoding import GenerationConfig
+from generation.config import GenerationConfig
 from tests.ui_fakes import parts, passage, retrieval
 from ui import cli_answers
 from ui.session import answer

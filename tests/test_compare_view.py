@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, Step
 from generation.method import Method
+from generation.step import FinishReason, Step
 from ui import compare_view
 from ui.comparing import ComparisonUpdate, SideRun
 from ui.prompt_difference import difference, difference_html

@@ -2,8 +2,10 @@
 
 import pytest
 
-from generation.decoding import FinishReason, GenerationConfig, generate
+from generation.config import GenerationConfig
+from generation.decoding import generate
 from generation.scoring import score
+from generation.step import FinishReason
 from tests.ui_fakes import parts, passage, retrieval
 from ui.comparing import SIDES, compare_answers
 

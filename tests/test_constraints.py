@@ -15,8 +15,9 @@ from transformers import PreTrainedTokenizerFast
 from generation.choices import ChoiceConstraint
 from generation.config import GenerationConfig
 from generation.constraints import json_constraint, regex_constraint
-from generation.decoding import FinishReason, generate
+from generation.decoding import generate
 from generation.errors import ConstraintError
+from generation.step import FinishReason
 from generation.template_filling import fill_template
 from tests.tiny import VOCABULARY, tiny_lm
 

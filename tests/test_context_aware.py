@@ -9,7 +9,8 @@ import torch
 
 from generation.config import GenerationConfig
 from generation.context_aware import generate_context_aware, reweigh
-from generation.decoding import FinishReason, PromptTooLong, generate
+from generation.decoding import generate
+from generation.step import FinishReason, PromptTooLong
 from tests.tiny import ARCHITECTURES, tiny_lm
 
 WITH = list(range(40, 60))

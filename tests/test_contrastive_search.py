@@ -9,7 +9,8 @@ import torch
 
 from generation.config import GenerationConfig
 from generation.contrastive_search import contrastive_search
-from generation.decoding import FinishReason, PromptTooLong, generate, new_cache, prefill
+from generation.decoding import generate, new_cache, prefill
+from generation.step import FinishReason, PromptTooLong
 from tests.tiny import ARCHITECTURES, tiny_lm
 
 PROMPT = list(range(40, 52))

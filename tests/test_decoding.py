@@ -9,15 +9,8 @@ import pytest
 import torch
 
 from generation.config import GenerationConfig
-from generation.decoding import (
-    FinishReason,
-    PromptTooLong,
-    Step,
-    generate,
-    generate_without_cache,
-    new_cache,
-    prefill,
-)
+from generation.decoding import generate, generate_without_cache, new_cache, prefill
+from generation.step import FinishReason, PromptTooLong, Step
 from tests.tiny import ARCHITECTURES, tiny_lm
 
 PROMPT = list(range(40, 60))

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, PromptTooLong, generate
+from generation.decoding import generate
 from generation.parallel import jacobi_decode, one_shot
+from generation.step import FinishReason, PromptTooLong
 from tests.tiny import ARCHITECTURES, tiny_lm
 
 PROMPT = list(range(40, 60))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, generate
+from generation.decoding import generate
 from generation.repetition import (
     LEAST_REPEATS,
     MOST_REPEATS,
@@ -16,7 +16,7 @@ from generation.repetition import (
     find_repetition,
 )
 from generation.scoring import score
-from generation.step import Step
+from generation.step import FinishReason, Step
 from tests.tiny import tiny_lm
 
 

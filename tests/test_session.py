@@ -2,8 +2,9 @@
 
 import pytest
 
-from generation.decoding import FinishReason, GenerationConfig
+from generation.config import GenerationConfig
 from generation.scheduler import Scheduler
+from generation.step import FinishReason
 from generation.strategies import Method
 from tests.ui_fakes import parts, passage, retrieval
 from ui import session

@@ -7,8 +7,9 @@ import torch
 
 from generation.beam_search import beam_search
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, generate, generate_without_cache
+from generation.decoding import generate, generate_without_cache
 from generation.scoring import score
+from generation.step import FinishReason
 from generation.streaming import stream_text
 
 QUESTIONS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generation.decoding import FinishReason
+from generation.step import FinishReason
 from generation.streaming import (
     StopMatcher,
     TextStream,

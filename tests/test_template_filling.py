@@ -10,7 +10,8 @@ import pytest
 
 from generation import template_filling
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason, PromptTooLong, generate
+from generation.decoding import generate
+from generation.step import FinishReason, PromptTooLong
 from generation.template_filling import fill_template
 from generation.template_syntax import TemplateError
 from tests.tiny import ARCHITECTURES, tiny_lm

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from generation.decoding import FinishReason
+from generation.step import FinishReason
 from tests.ui_fakes import passage, retrieval, turn
 from ui.i18n import h, t
 from ui.session import Problem

@@ -1,7 +1,7 @@
 """Tiny random language models of four architectures, built in the test that needs them.
 
-Real transformers modules with random weights and a real byte-level tokenizer of 256 bytes plus three
-control tokens: small enough to run thousands of steps, and wrong in exactly the ways real ones are.
+Real transformers modules with random weights and a real byte-level tokenizer of 256 bytes plus
+three control tokens: small enough to run thousands of steps.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generation.decoding import FinishReason
 from generation.scheduler import Scheduler
+from generation.step import FinishReason
 from rag.prompt import build_messages
 from rag.retriever import Retrieval, RetrievedPassage
 from tests.fakes import FakeEmbedder

@@ -10,7 +10,7 @@ from html import escape
 
 from generation.comparison import Side
 from generation.config import GenerationConfig
-from generation.decoding import FinishReason
+from generation.step import FinishReason
 from generation.strategies import Method, strategy_name
 from rag.citations import Support, support
 from ui import markdown

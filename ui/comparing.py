@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from generation.comparison import Side, compare, differing_tokens, first_divergence
-from generation.decoding import FinishReason, GenerationConfig, Step
+from generation.config import GenerationConfig
 from generation.method import Method
 from generation.model import LanguageModel
 from generation.scheduler import Cancelled
 from generation.scoring import TokenScore, score
+from generation.step import FinishReason, Step
 from generation.streaming import stream_text
 from rag.prompt import Prompt, build_messages
 from rag.retriever import Retrieval

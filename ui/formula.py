@@ -1,7 +1,8 @@
-"""Formulas in an answer as MathML, which browsers draw by themselves: no script, no font, no request.
+"""Formulas in an answer as MathML, which browsers draw by themselves: no script and no request.
 
-A rule for markdown-it: `\\(...\\)` within a line, `$$...$$` and `\\[...\\]` on lines of their own. A
-single dollar sign is money. What cannot be read, or could do more than be drawn, stays source text.
+A rule for markdown-it: `\\(...\\)` within a line, `$$...$$` and `\\[...\\]` on lines of their own.
+A single dollar sign is money. What cannot be read, or could do more than be drawn, stays source
+text.
 """
 
 from __future__ import annotations
@@ -19,13 +20,62 @@ LONGEST = 2_000  # characters of one formula
 DELIMITERS = {"\\(": ("\\)", "inline"), "\\[": ("\\]", "block"), "$$": ("$$", "block")}
 _DEFINES = re.compile(r"\\(?:new|renew|provide|def|let|gdef|edef|input|include)")  # macros, files
 _ELEMENTS = frozenset(
-    "math mfrac mi mn mo mover mpadded mphantom mroot mrow mspace msqrt mstyle msub msubsup msup "
-    "mtable mtd mtext mtr munder munderover mmultiscripts mprescripts none".split()
+    [
+        "math",
+        "mfrac",
+        "mi",
+        "mn",
+        "mo",
+        "mover",
+        "mpadded",
+        "mphantom",
+        "mroot",
+        "mrow",
+        "mspace",
+        "msqrt",
+        "mstyle",
+        "msub",
+        "msubsup",
+        "msup",
+        "mtable",
+        "mtd",
+        "mtext",
+        "mtr",
+        "munder",
+        "munderover",
+        "mmultiscripts",
+        "mprescripts",
+        "none",
+    ]
 )
 _ATTRIBUTES = frozenset(
-    "accent columnalign columnlines columnspacing depth display displaystyle fence form height "
-    "largeop linethickness lspace mathvariant maxsize minsize movablelimits rowlines rowspacing "
-    "rspace scriptlevel separator stretchy voffset width".split()
+    [
+        "accent",
+        "columnalign",
+        "columnlines",
+        "columnspacing",
+        "depth",
+        "display",
+        "displaystyle",
+        "fence",
+        "form",
+        "height",
+        "largeop",
+        "linethickness",
+        "lspace",
+        "mathvariant",
+        "maxsize",
+        "minsize",
+        "movablelimits",
+        "rowlines",
+        "rowspacing",
+        "rspace",
+        "scriptlevel",
+        "separator",
+        "stretchy",
+        "voffset",
+        "width",
+    ]
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from generation.decoding import FinishReason
+from generation.step import FinishReason
 from ui import markdown
 from ui.decoding_text import strategy_text
 from ui.i18n import h, t

@@ -70,7 +70,7 @@ def _details(file: FileUpdate, language: str) -> dict[str, str]:
     """What `rag` says in English, in the page's language."""
     if file.state == "failed":
         key = f"upload.error_{file.code}"
-        if language == "en" and file.reason or not known(key):
+        if (language == "en" and file.reason) or not known(key):
             return {"reason": file.reason}
         return {"reason": t(language, key)}
     key = STEPS.get(file.label, "")
