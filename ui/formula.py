@@ -20,62 +20,13 @@ LONGEST = 2_000  # characters of one formula
 DELIMITERS = {"\\(": ("\\)", "inline"), "\\[": ("\\]", "block"), "$$": ("$$", "block")}
 _DEFINES = re.compile(r"\\(?:new|renew|provide|def|let|gdef|edef|input|include)")  # macros, files
 _ELEMENTS = frozenset(
-    [
-        "math",
-        "mfrac",
-        "mi",
-        "mn",
-        "mo",
-        "mover",
-        "mpadded",
-        "mphantom",
-        "mroot",
-        "mrow",
-        "mspace",
-        "msqrt",
-        "mstyle",
-        "msub",
-        "msubsup",
-        "msup",
-        "mtable",
-        "mtd",
-        "mtext",
-        "mtr",
-        "munder",
-        "munderover",
-        "mmultiscripts",
-        "mprescripts",
-        "none",
-    ]
+    """math mfrac mi mn mo mover mpadded mphantom mroot mrow mspace msqrt mstyle msub msubsup
+    msup mtable mtd mtext mtr munder munderover mmultiscripts mprescripts none""".split()  # noqa: SIM905  (a list of words)
 )
 _ATTRIBUTES = frozenset(
-    [
-        "accent",
-        "columnalign",
-        "columnlines",
-        "columnspacing",
-        "depth",
-        "display",
-        "displaystyle",
-        "fence",
-        "form",
-        "height",
-        "largeop",
-        "linethickness",
-        "lspace",
-        "mathvariant",
-        "maxsize",
-        "minsize",
-        "movablelimits",
-        "rowlines",
-        "rowspacing",
-        "rspace",
-        "scriptlevel",
-        "separator",
-        "stretchy",
-        "voffset",
-        "width",
-    ]
+    """accent columnalign columnlines columnspacing depth display displaystyle fence form
+    height largeop linethickness lspace mathvariant maxsize minsize movablelimits rowlines
+    rowspacing rspace scriptlevel separator stretchy voffset width""".split()  # noqa: SIM905  (a list of words)
 )
 
 
