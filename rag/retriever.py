@@ -117,10 +117,6 @@ class Retriever:
             rejected=tuple(best[len(passages) :]),
         )
 
-    def close(self) -> None:
-        """Keep what the next start can use. The store stays open."""
-        self._indexes.save()
-
     def _retrieved(
         self,
         passage: StoredPassage,

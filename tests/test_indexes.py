@@ -87,9 +87,7 @@ def test_a_removal_between_two_reads_is_caught_up_with(store, monkeypatch):
 
 def test_a_saved_index_is_loaded_and_not_rebuilt(store, monkeypatch):
     put(store, EMBEDDER, "a", "tower one", "reef two")
-    first = Indexes(store)
-    first.current()
-    first.save()
+    Indexes(store).current()
     monkeypatch.setattr(store, "vectors", lambda ids: pytest.fail("was rebuilt"))
     second = Indexes(store)
     assert second.current().vectors.ids == store.contents().passage_ids
@@ -99,7 +97,6 @@ def test_a_saved_index_of_another_moment_is_not_used(store, monkeypatch):
     put(store, EMBEDDER, "a", "tower one")
     indexes = Indexes(store)
     indexes.current()
-    indexes.save()
     put(store, EMBEDDER, "a", "reef two")
     monkeypatch.setattr(VectorIndex, "load", lambda *_, **__: pytest.fail("was loaded"))
     check(Indexes(store), store)
@@ -114,7 +111,6 @@ def test_an_index_saved_after_a_copy_was_put_back_is_not_used(store, tmp_path):
     put(later, EMBEDDER, "b", "reef two")
     indexes = Indexes(later)
     indexes.current()
-    indexes.save()
     generation = later.generation
     later.close()
     shutil.copy(store.root / CACHE_NAME, tmp_path / "copy")
@@ -130,7 +126,6 @@ def test_a_spoiled_file_is_rebuilt_from_the_store(store, spoil):
     put(store, EMBEDDER, "a", "tower one", "reef two")
     indexes = Indexes(store)
     indexes.current()
-    indexes.save()
     path = store.root / CACHE_NAME
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 255
@@ -148,27 +143,26 @@ def test_a_spoiled_file_is_rebuilt_from_the_store(store, spoil):
 
 def test_a_folder_that_cannot_be_written_costs_only_the_cache(store, monkeypatch, caplog):
     put(store, EMBEDDER, "a", "tower one")
-    indexes = Indexes(store)
-    indexes.current()
 
     def full(self, path):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(VectorIndex, "save", full)
-    indexes.save()
+    check(Indexes(store), store)
     assert "rebuilt" in caplog.text
-    check(indexes, store)
 
 
-def test_nothing_is_saved_twice_or_before_there_is_an_index(store, monkeypatch):
-    indexes = Indexes(store)
-    indexes.save()
-    assert not (store.root / CACHE_NAME).exists()
+def test_it_is_saved_once_a_start_and_only_if_it_was_out_of_date(store, monkeypatch):
+    Indexes(store).current()
+    assert not (store.root / CACHE_NAME).exists()  # there is nothing to keep
     put(store, EMBEDDER, "a", "tower one")
+    indexes = Indexes(store)
     indexes.current()
-    indexes.save()
+    assert (store.root / CACHE_NAME).exists()
     monkeypatch.setattr(VectorIndex, "save", lambda *_: pytest.fail("saved again"))
-    indexes.save()
+    Indexes(store).current()
+    put(store, EMBEDDER, "b", "reef two")
+    check(indexes, store)
 
 
 def test_vectors_come_back_bit_for_bit(store):

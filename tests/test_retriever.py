@@ -103,7 +103,6 @@ def test_a_removed_document_is_never_found_again(filled):
     assert retriever.retrieve(question).relevant
     filled.remove(filled.documents()[0].id)
     assert not retriever.retrieve(question).relevant
-    retriever.close()
     assert not Retriever(filled, EMBEDDER).retrieve(question).relevant
     best = retriever.retrieve("apple harvest September").passages[0]
     assert best.text == ORCHARD[1]
@@ -134,7 +133,7 @@ def test_other_scripts_are_put_forward_beside_a_crowd_in_the_questions_own(store
 
 def test_without_a_shared_word_the_nearest_sentence_is_highlighted(store, monkeypatch):
     put(store, EMBEDDER, "one.txt", "灯塔守护人每天傍晚点亮主灯。塔高四十一米。")
-    monkeypatch.setattr(relevance, "allowance", lambda *_: 0.5)
+    monkeypatch.setattr(relevance, "allowance", lambda *_, **__: 0.5)
     best = Retriever(store, EMBEDDER).retrieve("How high is the tower?").passages[0]
     assert best.lexical_score == 0
     assert best.highlight in [(0, 14), (14, 21)]
