@@ -127,7 +127,7 @@ def new_page(browser, server) -> Iterator[Callable]:
         context = browser.new_context(locale=locale, viewport=size, **context_options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         watch.attach(page)
         page.goto(server.url)
         page.wait_for_selector("#question textarea")
