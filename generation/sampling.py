@@ -4,7 +4,10 @@ Knows nothing of models, tokens as text, or loops. Nothing here is stateful; ran
 a `torch.Generator` that is handed in. A removed token has logit -inf.
 
 The order is fixed (`ORDER`): what adjusts single tokens, then temperature, then the filters, then
-one draw. Each filter sees the probabilities that the one before it left, renormalised.
+one draw. Each filter sees the probabilities that the one before it left, renormalised. So order
+matters where a filter sums probabilities: top-p and typical commute neither with temperature nor
+with another filter. Top-k and min-p look only at ranks and at ratios to the best token, which no
+renormalisation changes: they commute with each other, and top-k with temperature too.
 """
 
 from __future__ import annotations

@@ -70,6 +70,26 @@ def test_reordering_selects_rows_and_may_change_their_number():
     assert torch.equal(keys[:, :, :4], rows[[1, 1, 0]])
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_batch_of_rows_gives_what_each_row_gives_alone(architecture):
+    lm = tiny_lm(architecture)
+    texts = [[7, 9, 11], [8, 8, 8], [200, 100, 50]]
+    together = new_cache(lm, 100)
+    prefill(lm, together, PROMPT)
+    together.reorder(torch.zeros(3, dtype=torch.long))
+    rows = [
+        decode_step(lm, together, torch.tensor(tokens)[:, None])
+        for tokens in zip(*texts, strict=True)
+    ]
+    for number, text in enumerate(texts):
+        alone = new_cache(lm, 100)
+        prefill(lm, alone, PROMPT)
+        for step, token_id in enumerate(text):
+            logits = decode_step(lm, alone, torch.tensor([[token_id]]))
+            torch.testing.assert_close(rows[step][number], logits[0], atol=1e-4, rtol=1e-4)
+            assert rows[step][number].argmax() == logits[0].argmax()
+
+
 def test_its_size_is_what_the_formula_says():
     lm = tiny_lm()
     cache = new_cache(lm, 100)

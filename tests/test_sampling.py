@@ -266,3 +266,35 @@ def test_something_is_always_left_to_draw(logits, top_k, top_p, min_p, temperatu
     left = kept(scores)
     assert left
     assert max(logits[0, i].item() for i in left) >= logits.max().item() - 1e-5
+
+
+@given(rows, st.integers(1, 10), st.floats(0.0, 1.0), st.floats(0.1, 5.0))
+def test_filters_that_look_at_ranks_and_ratios_commute(logits, k, min_p, temperature):
+    by_rank = lambda x: sampling.top_k_filter(x, k)  # noqa: E731
+    by_ratio = lambda x: sampling.min_p_filter(x, min_p)  # noqa: E731
+    cooled = lambda x: sampling.apply_temperature(x, temperature)  # noqa: E731
+    assert kept(by_rank(by_ratio(logits))) == kept(by_ratio(by_rank(logits)))
+    left, right = cooled(by_rank(logits)), by_rank(cooled(logits))
+    # Ties that rounding makes after division may widen the set, never narrow it.
+    assert kept(left) <= kept(right)
+
+
+def test_filters_that_sum_probabilities_do_not_commute():
+    logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
+    top_k_first = sampling.top_p_filter(sampling.top_k_filter(logits, 2), 0.55)
+    top_p_first = sampling.top_k_filter(sampling.top_p_filter(logits, 0.55), 2)
+    assert kept(top_k_first) == {0}  # .4 of the .7 that top-k left is .57
+    assert kept(top_p_first) == {0, 1}
+    hot_first = sampling.top_p_filter(sampling.apply_temperature(logits, 0.5), 0.5)
+    hot_last = sampling.apply_temperature(sampling.top_p_filter(logits, 0.5), 0.5)
+    assert (kept(hot_first), kept(hot_last)) == ({0}, {0, 1})
+
+
+@given(st.lists(rows, min_size=2, max_size=4), st.floats(0.05, 1.0), st.integers(0, 5))
+def test_a_batch_of_rows_is_filtered_as_each_row_alone(singles, p, k):
+    width = min(row.shape[1] for row in singles)
+    singles = [row[:, :width] for row in singles]
+    config = GenerationConfig(temperature=0.7, top_k=k, top_p=p, min_p=0.01, typical_p=0.95)
+    together = sampling.warp(torch.cat(singles), config)
+    for number, row in enumerate(singles):
+        assert kept(together[number : number + 1]) == kept(sampling.warp(row, config))
