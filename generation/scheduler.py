@@ -30,12 +30,26 @@ class Scheduler:
         self._max_waiting = max_waiting
         self._condition = threading.Condition()
         self._queue: deque[str] = deque()  # the first one has the turn
+        self._closed = False
 
     @property
     def waiting(self) -> int:
         """How many wait, not counting the one whose turn it is."""
         with self._condition:
             return max(0, len(self._queue) - 1)
+
+    def stopping(self, should_stop: Callable[[], bool] | None) -> Callable[[], bool]:
+        """`should_stop`, or always no, until the scheduler closes: then yes."""
+        return lambda: self._closed or (should_stop is not None and should_stop())
+
+    def close(self, seconds: float) -> None:
+        """Take nobody any more and wait, at most so long, until all have given their turn back.
+
+        A process that ends while another of its threads is inside the model would crash.
+        """
+        with self._condition:
+            self._closed = True
+            self._condition.wait_for(lambda: not self._queue, timeout=seconds)
 
     @contextmanager
     def turn(self, session: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
@@ -45,6 +59,8 @@ class Scheduler:
         when `should_stop` says so while waiting.
         """
         with self._condition:
+            if self._closed:
+                raise Busy("Glassbox is being stopped.")
             if session in self._queue:
                 raise Busy(
                     "An answer is still being written for you. Stop it, or wait for its end."

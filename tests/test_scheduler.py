@@ -66,3 +66,30 @@ def test_who_waits_can_leave():
         with pytest.raises(Cancelled), scheduler.turn("b", leave.is_set):
             pass
         assert scheduler.waiting == 0
+
+
+def test_closing_ends_who_is_in_and_takes_nobody_else():
+    scheduler = Scheduler()
+    entered, ended = threading.Event(), threading.Event()
+
+    def work():
+        stopped = scheduler.stopping(None)
+        with scheduler.turn("a", stopped):
+            entered.set()
+            while not stopped():
+                time.sleep(0.01)
+        ended.set()
+
+    threading.Thread(target=work).start()
+    assert entered.wait(5)
+    scheduler.close(5)
+    assert ended.wait(5)
+    with pytest.raises(Busy), scheduler.turn("b"):
+        pass
+
+
+def test_a_stop_of_ones_own_still_stops():
+    scheduler = Scheduler()
+    assert not scheduler.stopping(None)()
+    assert not scheduler.stopping(lambda: False)()
+    assert scheduler.stopping(lambda: True)()

@@ -94,7 +94,7 @@ def compare_answers(
     Closing the generator, or `should_stop` returning true, ends both. Whatever goes wrong becomes
     the last update's `problem`; what was written is kept in it. Beams are refused as a problem.
     """
-    lm, stopped = parts.model, should_stop or (lambda: False)
+    lm, stopped = parts.model, parts.scheduler.stopping(should_stop)
     update = ComparisonUpdate("retrieving", question, config, method)
     try:
         yield update

@@ -19,6 +19,8 @@ from pathlib import Path
 from ui.cli_options import ServeOptions, is_loopback
 from ui.parts import Parts
 
+STOP_SECONDS = 10.0  # for answers that are being written: one pass over the model, at most
+
 
 class PortTaken(Exception):
     """Something else listens there; the message says what to do."""
@@ -84,4 +86,5 @@ def serve_until_stopped(parts: Parts, options: ServeOptions) -> None:
         webbrowser.open(url)
     stop.wait()
     print("Stopping.", flush=True)
+    parts.scheduler.close(STOP_SECONDS)
     demo.close(verbose=False)

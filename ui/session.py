@@ -93,7 +93,7 @@ def answer(
     Closing the generator, or `should_stop` returning true, ends the work at once. Whatever goes
     wrong becomes the last update's `problem`; the text so far is kept in it.
     """
-    lm, stopped = parts.model, should_stop or (lambda: False)
+    lm, stopped = parts.model, parts.scheduler.stopping(should_stop)
     update = AnswerUpdate("retrieving")
     try:
         passages: Sequence[RetrievedPassage] = ()

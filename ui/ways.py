@@ -61,7 +61,7 @@ def write_ways(
     and in the form for each slot without a `max_tokens`. Closing the generator, or `should_stop`
     returning true, ends the work. Whatever goes wrong becomes the last update's `problem`.
     """
-    lm, stopped = parts.model, should_stop or (lambda: False)
+    lm, stopped = parts.model, parts.scheduler.stopping(should_stop)
     if is_default_template(template):
         template = default_template(question)
     update = WaysUpdate("retrieving", question, GenerationConfig(), precision=lm.precision)
