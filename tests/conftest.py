@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from generation.model import LanguageModel, load_model
 from generation.weights import cache_dir, ensure
 from rag.embedding import Embedder
+
+
+def pytest_configure() -> None:
+    # With several threads every operation waits for the slowest core: on a machine that does
+    # something else as well, tests of tiny models would take many times as long.
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
