@@ -203,10 +203,13 @@ def test_blank_and_missing_pages_are_refused(tmp_path: Path) -> None:
     assert code_of(buffer.getvalue(), tmp_path) == "no_text"
 
 
-def test_an_encrypted_pdf_is_refused_unless_anyone_may_read_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["RC4-128", "AES-128", "AES-256"])
+def test_an_encrypted_pdf_is_refused_unless_anyone_may_read_it(
+    tmp_path: Path, algorithm: str
+) -> None:
     for password, expected in (("secret", "encrypted"), ("", None)):
         writer = PdfWriter(clone_from=io.BytesIO(draw(lines(["Some text."]))))
-        writer.encrypt(password, owner_password="owner", algorithm="RC4-128")
+        writer.encrypt(password, owner_password="owner", algorithm=algorithm)
         buffer = io.BytesIO()
         writer.write(buffer)
         if expected:
