@@ -16,6 +16,12 @@ def pytest_configure() -> None:
     torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The browser's driver keeps an event loop running and its server is a child process until the
+    # end; other tests start loops of their own and count their children.
+    items.sort(key=lambda item: "browser" in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> LanguageModel:
     return load_model("smollm2", device="cpu", precision="fp32")
