@@ -16,18 +16,18 @@ from rag.terms import has_han
 CountTokens = Callable[[list[dict]], int]
 
 # The system turn is the same with and without passages, so that a comparison of the two differs in
-# nothing but the passages; and short, because instructions cost small models more than they bring.
+# nothing but the passages. The answer is not asked to cite them: that costs a small model its
+# answer. Of 24 XQuAD questions with two passages each, qwen-0.5b answered .42 with "and cite them
+# like this: [1]" and .71 without; in Chinese .13 and .54. rag/citations.py finds what stands behind
+# a sentence, whether or not there is a marker.
 _WORDS = {
     "en": {
         "system": "You are a helpful assistant.",
-        "passage": "[{number}] ",
-        "ask": "Answer the question from the passages above, and cite them like this: [1].\n"
-        "Question:\n",
+        "ask": "Answer the question from the passages above.\nQuestion:\n",
     },
     "zh": {
         "system": "你是一个乐于助人的助手。",
-        "passage": "[{number}] ",
-        "ask": "请根据以上段落用中文回答问题，并像这样注明出处：[1]。\n问题：\n",
+        "ask": "请根据以上段落回答问题。\n问题：\n",
     },
 }
 
@@ -148,7 +148,7 @@ def _ask(
     parts = []
     for number, passage in enumerate(passages, start=1):
         parts += [
-            _trusted(words["passage"].format(number=number)),
+            _trusted(f"[{number}] "),
             _untrusted(passage.document),
             _trusted("\n"),
             _untrusted(passage.text),
