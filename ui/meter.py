@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from html import escape
 
 from rag.prompt import Prompt
-
 from ui.i18n import t
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag.embedding import Embedder
-
 from generation.model import LanguageModel
 from generation.scheduler import Scheduler
+from rag.embedding import Embedder
 from rag.retriever import Retriever
 from rag.store import DocumentStore
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from html import escape
 
 from rag.prompt import Prompt
-
 from rag.retriever import RetrievedPassage
 from ui.i18n import h, t
 
