@@ -5,10 +5,9 @@ both (rag/relevance.py), and one is handed on only if its score reaches the thre
 how passages were made, nor what is done with them: no prompt, no model.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,11 @@ from numpy.typing import NDArray
 from rag import relevance
 from rag.embedding import Embedder
 from rag.evidence import Span, best_sentence, statements
-from rag.indexes import Indexes, Searchable
+from rag.hybrid_search import Scores, search
+from rag.indexes import Indexes
 from rag.records import StoredPassage
 from rag.store import DocumentStore
 from rag.terms import content_terms, script_of
-
-POOL = 50  # passages that each search puts forward; on XQuAD 10 would do
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,6 @@ class Retrieval:
     rejected: tuple[RetrievedPassage, ...] = ()
 
 
-class _Numbers(NamedTuple):
-    """Of one passage: `score` is the sum of the cosine, the weighted words and the allowance."""
-
-    score: float
-    cosine: float
-    words: float
-    allowance: float
-    dense_rank: int | None
-    lexical_rank: int | None
-
-
 class Retriever:
     """Searches one store. May be called by any thread."""
 
@@ -100,7 +87,7 @@ class Retriever:
         signals: dict[str, float] = {}
         if content_terms(query) and considered:
             vector = self._embedder.embed_query(query)  # (D,)
-            numbers = _search(query, vector, threshold, index, allowed)
+            numbers = search(query, vector, threshold, index, allowed)
             ranked = sorted(numbers, key=lambda id_: (-numbers[id_].score, id_))[:k]
             places = {id_: place for place, id_ in enumerate(ranked)}
             stored = sorted(self._store.passages_by_id(ranked), key=lambda p: places[p.id])
@@ -120,7 +107,7 @@ class Retriever:
     def _retrieved(
         self,
         passage: StoredPassage,
-        numbers: _Numbers,
+        numbers: Scores,
         query: str,
         vector: NDArray[np.float32],
         threshold: float,
@@ -154,63 +141,7 @@ class Retriever:
         return spans[int(np.argmax(vectors @ vector))] if spans else None
 
 
-def _search(
-    query: str,
-    vector: NDArray[np.float32],
-    threshold: float,
-    index: Searchable,
-    allowed: Set[int] | None,
-) -> dict[int, _Numbers]:
-    """The numbers of every passage that either search put forward.
-
-    By meaning, each script is searched for itself: E5 ranks a page of any passages in the
-    question's language before those in another that have the answer.
-    """
-    dense: dict[int, float] = {}
-    for ids in index.by_script(allowed):
-        dense |= index.vectors.search(vector, POOL, ids).by_id()
-    lexical = index.words.search(query, POOL, allowed).by_id()
-    union = dense.keys() | lexical.keys()
-    cosines = index.vectors.search(vector, len(union), union).by_id()
-    words = index.words.search(query, len(union), union).by_id()
-    dense_ranks, lexical_ranks = _ranks(dense), _ranks(lexical)
-
-    script = script_of(query)
-    plain = {
-        id_: cosine + relevance.LEXICAL_WEIGHT * words.get(id_, 0.0)
-        for id_, cosine in cosines.items()
-    }
-    foreign = {id_ for id_ in plain if index.script(id_) != script}
-    mean, passages = index.means["other" if script == "han" else "han"]
-    allowance = relevance.allowance(
-        script,
-        threshold,
-        mean_cosine=float(vector @ mean),
-        passages=passages,
-        answered=any(plain[id_] >= threshold for id_ in plain.keys() - foreign),
-    )
-
-    def numbers(id_: int) -> _Numbers:
-        extra = allowance if id_ in foreign else 0.0
-        return _Numbers(
-            score=plain[id_] + extra,
-            cosine=cosines[id_],
-            words=words.get(id_, 0.0),
-            allowance=extra,
-            dense_rank=dense_ranks.get(id_),
-            lexical_rank=lexical_ranks.get(id_),
-        )
-
-    return {id_: numbers(id_) for id_ in plain}
-
-
-def _signals(best: _Numbers) -> dict[str, float]:
+def _signals(best: Scores) -> dict[str, float]:
     """What the page shows of the decision: the best passage's score and what it is the sum of."""
     signals = {"score": best.score, "cosine": best.cosine, "words": best.words}
     return signals | ({"other language": best.allowance} if best.allowance else {})
-
-
-def _ranks(scores: dict[int, float]) -> dict[int, int]:
-    """Each id's place by score, from 1."""
-    ordered = sorted(scores, key=lambda id_: (-scores[id_], id_))
-    return {id_: rank for rank, id_ in enumerate(ordered, start=1)}
