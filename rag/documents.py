@@ -8,8 +8,8 @@ Files are read in this process, without limits on time and memory: untrusted one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -96,12 +96,18 @@ def load_stream(
     name: str,
     limits: Limits | None = None,
     progress: Progress | None = None,
+    more_time: Callable[[float], None] | None = None,
 ) -> Document:
-    """`load_document` for bytes that are already open for reading."""
+    """`load_document` for bytes that are already open for reading.
+
+    `more_time` is called before work that may take so many seconds more than `limits.seconds`.
+    """
     limits = limits or Limits()
     shown = display_name(name)
     warnings: list[str] = []
     source = Source(_read(stream, limits), limits, warnings.append, progress or _no_progress)
+    if more_time is not None:
+        source = replace(source, more_time=more_time)
     kind = media_type(source.data, shown, source.warn)
     text, sections = _assemble(_blocks(source, kind), limits)
     return Document(shown, kind, text, sections, tuple(dict.fromkeys(warnings)))

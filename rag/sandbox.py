@@ -1,10 +1,12 @@
 """Parse an untrusted file in a child process that may use only so much memory and time.
 
 The child gets the file as its standard input and answers over a pipe with JSON, so a parser that
-crashes, hangs or eats memory costs one child and an error message. Where the operating system has
-no `resource` limits (Windows) or does not enforce the one on memory (macOS), wall time and the
-limits inside the readers are what is left. This is no barrier against code execution in a parser:
-the child still runs as the same user.
+crashes, hangs or eats memory costs one child and an error message. What the child starts itself
+(text recognition) has limits of its own, as high, and ends with it. The time limit is raised once,
+to a documented height, when the child says that text must be recognised in pictures. Where the
+operating system has no `resource` limits (Windows) or does not enforce the one on memory (macOS),
+wall time and the limits inside the readers are what is left. This is no barrier against code
+execution in a parser: the child still runs as the same user.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _POLL = 0.05  # seconds between two looks at `should_stop` and the clock
-_KEPT_VARIABLES = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR", "TEMP")
+_KEPT_VARIABLES = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR", "TEMP", "TESSDATA_PREFIX")
 _LENGTH = struct.Struct(">I")
 
 
@@ -57,7 +59,7 @@ def parse_in_sandbox(
     """
     limits = limits or Limits()
     shown = display_name(path.name if name is None else name)
-    deadline = time.monotonic() + limits.seconds
+    deadline, extended = time.monotonic() + limits.seconds, False
     with open_file(path) as file:
         child = subprocess.Popen(
             [sys.executable, "-P", "-B", "-m", "rag.sandbox", json.dumps([shown, asdict(limits)])],
@@ -65,6 +67,7 @@ def parse_in_sandbox(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_environment(),
+            start_new_session=True,  # a group of its own, so that what it started ends with it
         )
     try:
         for frame in _frames(child, 4 * limits.text_bytes + 64 * MEGABYTE):
@@ -72,7 +75,9 @@ def parse_in_sandbox(
                 raise DocumentError("cancelled", "Reading this file was cancelled.")
             if time.monotonic() > deadline:
                 raise _timeout(limits)
-            if "progress" in frame and progress is not None:
+            if frame.get("more_time") and not extended:
+                extended, deadline = True, deadline + limits.ocr_seconds
+            elif "progress" in frame and progress is not None:
                 progress(*frame["progress"])
             elif "error" in frame:
                 raise DocumentError(*frame["error"])
@@ -80,8 +85,16 @@ def parse_in_sandbox(
                 return _document(frame["document"])
         raise _died(child, limits)
     finally:
-        child.kill()
-        child.wait()
+        _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child with all that it started: their group has its number."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):  # all gone; on macOS, all zombies
+            os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
 
 
 def _environment() -> dict[str, str]:
@@ -184,8 +197,12 @@ def main(arguments: str) -> None:
     def progress(label: str, done: int, total: int) -> None:
         send(progress=(label, done, total))
 
+    def more_time(seconds: float) -> None:
+        _limit_processor_time(limits.seconds + seconds)
+        send(more_time=True)
+
     try:
-        document = load_stream(sys.stdin.buffer, name, limits, progress)
+        document = load_stream(sys.stdin.buffer, name, limits, progress, more_time)
         sections = [(s.start, s.end, s.page, s.heading) for s in document.sections]
         send(document={**vars(document), "sections": sections})
     except DocumentError as error:
@@ -200,15 +217,23 @@ def _limit_self(limits: Limits) -> None:
         os.nice(5)  # the page comes first
     if resource is None:
         return
-    seconds = int(limits.seconds) + 1
+    longest = int(limits.seconds + limits.ocr_seconds) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (longest, longest))
+    _limit_processor_time(limits.seconds)
     for kind, soft, hard in (
         (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
-        (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_FSIZE, 0, 0),
         (resource.RLIMIT_NOFILE, 64, 64),
         (resource.RLIMIT_CORE, 0, 0),
     ):
         resource.setrlimit(kind, (soft, hard))
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """Of this process and, each for itself, of those that it starts from now on."""
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, hard))
 
 
 if __name__ == "__main__":

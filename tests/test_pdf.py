@@ -183,6 +183,11 @@ def test_a_page_is_never_left_empty(tmp_path: Path) -> None:
     assert all(f"This is page {n}." in text for n in range(1, 6))
 
 
+@pytest.fixture
+def without_tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag.readers.pdf.find_tesseract", lambda: None)
+
+
 def picture(canvas: Canvas) -> None:
     from PIL import Image
     from reportlab.lib.utils import ImageReader
@@ -190,7 +195,9 @@ def picture(canvas: Canvas) -> None:
     canvas.drawImage(ImageReader(Image.new("L", (8, 8))), 72, 72, 400, 600)
 
 
-def test_scans_are_refused_and_a_few_among_text_are_warned_of(tmp_path: Path) -> None:
+def test_scans_are_refused_and_a_few_among_text_are_warned_of(
+    tmp_path: Path, without_tesseract: None
+) -> None:
     assert code_of(draw(picture, picture), tmp_path) == "scanned"
     document = read(draw(lines([ENGLISH[:80]]), picture), tmp_path)
     assert "1 of 2 pages are pictures" in document.warnings[0]
@@ -234,12 +241,14 @@ def test_broken_objects_give_an_error_or_text_but_never_a_crash(tmp_path: Path) 
             assert error.code in ("damaged", "no_text", "encrypted", "scanned")
 
 
-def test_junk_in_place_of_characters_is_warned_of_above_five_percent(tmp_path: Path) -> None:
+def test_junk_in_place_of_characters_is_warned_of_above_five_percent(
+    tmp_path: Path, without_tesseract: None
+) -> None:
     for text, warned in (("(cid:12)" * 4 + "x" * 50, True), ("(cid:12)" + "x" * 200, False)):
         assert bool(read(draw(lines([text])), tmp_path).warnings) == warned
 
 
-def test_glyphs_of_unknown_meaning_are_warned_of(tmp_path: Path) -> None:
+def test_glyphs_of_unknown_meaning_are_warned_of(tmp_path: Path, without_tesseract: None) -> None:
     writer = PdfWriter(clone_from=io.BytesIO(draw(lines(["\u4e2d\u6587" * 20], SONG))))
     for font in writer.pages[0]["/Resources"]["/Font"].values():  # type: ignore[index]
         font.get_object()[NameObject("/Encoding")] = NameObject("/Identity-H")

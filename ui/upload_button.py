@@ -15,7 +15,11 @@ from ui.i18n import h, known, t
 from ui.parts import Parts
 from ui.upload import FileUpdate, add_files
 
-STEPS = {"Reading pages": "upload.step_pages", "embed": "upload.step_embed"}
+STEPS = {
+    "Reading pages": "upload.step_pages",
+    "Recognising text": "upload.step_ocr",
+    "embed": "upload.step_embed",
+}
 
 
 def wire_upload(

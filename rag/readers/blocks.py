@@ -19,8 +19,8 @@ class DocumentError(Exception):
 
     `code` is a short stable word for programs and translations. What readers give: "archive_bomb",
     "binary", "damaged", "empty", "encrypted", "no_text", "scanned", "too_big", "too_many_pages",
-    "too_much_text", "unsafe", "unsupported"; the sandbox adds "cancelled", "crashed", "timeout" and
-    "too_much_memory".
+    "too_much_text", "unrecognised", "unsafe", "unsupported"; the sandbox adds "cancelled",
+    "crashed", "timeout" and "too_much_memory".
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -41,6 +41,8 @@ class Limits:
     text_bytes: int = 10 * MEGABYTE  # of UTF-8
     seconds: float = 60.0  # of CPU time and of wall time, only in the sandbox
     memory_bytes: int = 1024 * MEGABYTE  # of address space, only in the sandbox
+    ocr_seconds: float = 1_800.0  # more of wall time, once text must be recognised in pictures
+    ocr_pages: int = 500  # in which text is recognised; the others are named in a warning
     archive_entries: int = 10_000
     archive_bytes: int = 200 * MEGABYTE  # really inflated, not as declared
     archive_ratio: int = 300  # of one entry, once it is larger than a megabyte
@@ -59,12 +61,14 @@ class Source:
         data: the whole file; its size has been checked.
         warn: takes a sentence for the person, about something that was read but not well.
         progress: called as (label, done, total), by page where there are pages.
+        more_time: asks for seconds above `limits.seconds`, at most once; see `Limits.ocr_seconds`.
     """
 
     data: bytes
     limits: Limits
     warn: Callable[[str], None]
     progress: Progress
+    more_time: Callable[[float], None] = lambda seconds: None
 
 
 @dataclass(frozen=True)
