@@ -9,8 +9,12 @@ of it again. Another embedding model needs other constants.
 """
 
 import math
+from collections.abc import Iterable
 
+from rag.retrieved import Signal
 from rag.terms import Script
+
+LEAST_PROBABILITY = 0.5  # of a passage worth citing
 
 # Recall@5 on XQuAD, English and Chinese: .995 and .982 by cosine alone, .991 and .991 by BM25
 # alone, .997 and .995 together; any weight from .2 to .4 gives that within .001.
@@ -54,3 +58,14 @@ def allowance(
     usual = passages * mean_cosine + _FEW * _USUAL_COSINE[question_script]
     margin = _MARGIN_BESIDE_AN_ANSWER if answered else _MARGIN_IN_OTHER_SCRIPT
     return threshold - usual / (passages + _FEW) - margin
+
+
+def signals(score: float, least: float) -> tuple[Signal, ...]:
+    """What speaks for a passage with this fused score, where `least` is worth citing."""
+    return (Signal("score", score, neutral=least, weight=60.0),)
+
+
+def probability(signals: Iterable[Signal]) -> float:
+    """That a passage answers: the logistic function of the sum of its signals' contributions."""
+    log_odds = sum(signal.contribution for signal in signals)
+    return 1 / (1 + math.exp(-min(max(log_odds, -30.0), 30.0)))

@@ -1,12 +1,11 @@
 """A question to the passages that may answer it, with the numbers that chose them.
 
 Two searches, by meaning (vectors) and by words (BM25); every passage that either finds is scored by
-both (rag/relevance.py), and one is handed on only if its score reaches the threshold. Does not know
+both, and handed on only if it is probable enough that it answers (rag/relevance.py). Does not know
 how passages were made, nor what is done with them: no prompt, no model.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -18,49 +17,9 @@ from rag.evidence import Span, best_sentence, statements
 from rag.hybrid_search import Scores, search
 from rag.indexes import Indexes
 from rag.records import StoredPassage
+from rag.retrieved import Dropped, Retrieval, RetrievedPassage
 from rag.store import DocumentStore
 from rag.terms import content_terms, script_of
-
-
-@dataclass(frozen=True)
-class RetrievedPassage:
-    """`text` is the document's text from `start` to `end`.
-
-    `score` is what decides (rag/relevance.py), `dense_score` the cosine, `lexical_score` the share
-    of BM25. Ranks are those of the two searches, from 1; None where that search did not find it.
-    `highlight` is the sentence, within `text`, that shares most with the question.
-    """
-
-    passage_id: int
-    document_id: str
-    document: str
-    page: int | None
-    heading: tuple[str, ...]
-    start: int
-    end: int
-    text: str
-    score: float
-    dense_score: float
-    dense_rank: int | None
-    lexical_score: float
-    lexical_rank: int | None
-    highlight: Span | None
-
-
-@dataclass(frozen=True)
-class Retrieval:
-    """`passages` reach the threshold, best first, and may be cited; `rejected` come next.
-
-    `considered` counts the passages that were searched. `signals` are numbers of the best one.
-    """
-
-    passages: tuple[RetrievedPassage, ...]
-    relevant: bool
-    signals: dict[str, float]
-    threshold: float
-    seconds: float
-    considered: int
-    rejected: tuple[RetrievedPassage, ...] = ()
 
 
 class Retriever:
@@ -82,39 +41,44 @@ class Retriever:
         index = self._indexes.current()
         allowed = None if document_ids is None else self._store.passage_ids(document_ids)
         considered = len(index.vectors if allowed is None else index.vectors.ids & allowed)
-        threshold = relevance.threshold(script_of(query), considered)
         best: list[RetrievedPassage] = []
-        signals: dict[str, float] = {}
         if content_terms(query) and considered:
             vector = self._embedder.embed_query(query)  # (D,)
-            numbers = search(query, vector, threshold, index, allowed)
+            least = relevance.threshold(script_of(query), considered)
+            numbers = search(query, vector, least, index, allowed)
             ranked = sorted(numbers, key=lambda id_: (-numbers[id_].score, id_))[:k]
-            places = {id_: place for place, id_ in enumerate(ranked)}
+            places = {id_: place for place, id_ in enumerate(ranked, start=1)}
             stored = sorted(self._store.passages_by_id(ranked), key=lambda p: places[p.id])
-            best = [self._retrieved(p, numbers[p.id], query, vector, threshold) for p in stored]
-            signals = _signals(numbers[best[0].passage_id]) if best else {}
-        passages = tuple(passage for passage in best if passage.score >= threshold)
+            best = [
+                self._retrieved(p, places[p.id], numbers[p.id], query, vector, least)
+                for p in stored
+            ]
+        passages = tuple(passage for passage in best if passage.dropped is None)
         return Retrieval(
             passages=passages,
             relevant=bool(passages),
-            signals=signals,
-            threshold=threshold,
+            signals={s.name: s.value for s in best[0].signals} if best else {},
+            threshold=relevance.LEAST_PROBABILITY,
             seconds=perf_counter() - started,
             considered=considered,
-            rejected=tuple(best[len(passages) :]),
+            rejected=tuple(passage for passage in best if passage.dropped is not None),
         )
 
     def _retrieved(
         self,
         passage: StoredPassage,
+        rank: int,
         numbers: Scores,
         query: str,
         vector: NDArray[np.float32],
-        threshold: float,
+        least: float,
     ) -> RetrievedPassage:
+        signals = relevance.signals(numbers.score, least)
+        probability = relevance.probability(signals)
+        cited = probability >= relevance.LEAST_PROBABILITY
         evidence = best_sentence([passage.text], content_terms(query), passage.heading)
         highlight = evidence.span if evidence else None
-        if highlight is None and numbers.score >= threshold:
+        if highlight is None and cited:
             highlight = self._nearest_sentence(passage, vector)
         return RetrievedPassage(
             passage_id=passage.id,
@@ -131,6 +95,10 @@ class Retriever:
             lexical_score=numbers.words,
             lexical_rank=numbers.lexical_rank,
             highlight=highlight,
+            rank=rank,
+            probability=probability,
+            signals=signals,
+            dropped=None if cited else Dropped.BELOW_THRESHOLD,
         )
 
     def _nearest_sentence(self, passage: StoredPassage, vector: NDArray[np.float32]) -> Span | None:
@@ -139,9 +107,3 @@ class Retriever:
         texts = [passage.text[start:end] for start, end in spans]
         vectors = self._embedder.embed_passages(texts)  # (N, D)
         return spans[int(np.argmax(vectors @ vector))] if spans else None
-
-
-def _signals(best: Scores) -> dict[str, float]:
-    """What the page shows of the decision: the best passage's score and what it is the sum of."""
-    signals = {"score": best.score, "cosine": best.cosine, "words": best.words}
-    return signals | ({"other language": best.allowance} if best.allowance else {})

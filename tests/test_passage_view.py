@@ -85,10 +85,10 @@ def test_what_was_not_close_enough_is_counted_and_shown_as_such():
 
 
 def test_the_threshold_is_the_middle_of_the_bar():
-    found = retrieval(passage(1, score=0.96))
-    assert share(passage(1, score=0.96), found) == 1.0
-    assert share(passage(1, score=found.threshold), found) == 0.5
-    assert 0 < share(passage(1, score=0.1), found) < 0.1
+    found = retrieval(passage(1))
+    assert share(passage(1, probability=1.0), found) == 1.0
+    assert share(passage(1, probability=found.threshold), found) == 0.5
+    assert 0 < share(passage(1, probability=0.01), found) < 0.1
 
 
 def test_nothing_relevant_cites_nothing_and_shows_what_was_nearest():

@@ -42,8 +42,8 @@ def test_the_passage_comes_with_its_place_and_its_numbers(filled):
         best.dense_score + relevance.LEXICAL_WEIGHT * best.lexical_score
     )
     assert retrieval.relevant and retrieval.considered == 5 and retrieval.seconds > 0
-    assert retrieval.signals["score"] == best.score
-    assert best.score >= retrieval.threshold
+    assert retrieval.signals == {signal.name: signal.value for signal in best.signals}
+    assert best.probability >= retrieval.threshold
 
 
 def test_the_sentence_that_shares_most_is_highlighted(filled):
@@ -68,7 +68,7 @@ def test_what_is_below_the_threshold_is_rejected_and_shown(filled):
     retrieval = Retriever(filled, EMBEDDER).retrieve("How do I repair a bicycle tyre?", k=3)
     assert not retrieval.relevant and retrieval.passages == ()
     assert len(retrieval.rejected) == 3
-    assert all(p.score < retrieval.threshold for p in retrieval.rejected)
+    assert all(p.probability < retrieval.threshold for p in retrieval.rejected)
 
 
 def test_each_passage_has_to_reach_the_threshold_itself(filled):

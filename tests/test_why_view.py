@@ -14,9 +14,9 @@ def test_why_these_gives_both_ranks_and_says_how_little_was_read():
 
 
 def test_the_deciding_number_stands_beside_its_threshold():
-    assert "Relevance 0.900, above the threshold 0.860" in why_these(retrieval(passage(1)), "en")
-    below = why_these(retrieval(passage(1), relevant=False), "en")
-    assert "below the threshold 0.860" in below
+    assert "Relevance 0.940, above the threshold 0.500" in why_these(retrieval(passage(1)), "en")
+    below = why_these(retrieval(passage(1, probability=0.2), relevant=False), "en")
+    assert "Relevance 0.200, below the threshold 0.500" in below
     assert "lease.pdf" in below  # what was not good enough is in the table too
 
 

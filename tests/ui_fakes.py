@@ -34,13 +34,14 @@ def passage(number: int = 1, **changes: Any) -> RetrievedPassage:
         lexical_score=0.3,
         lexical_rank=None,
         highlight=(0, 53),
+        probability=0.95 - number / 100,
     )
     return replace(made, **changes)
 
 
 def retrieval(*passages: RetrievedPassage, relevant: bool = True, considered: int = 9) -> Retrieval:
     kept, rejected = (passages, ()) if relevant else ((), passages)
-    return Retrieval(kept, relevant, {"score": 0.9}, 0.86, 0.01, considered, rejected)
+    return Retrieval(kept, relevant, {"score": 0.9}, 0.5, 0.01, considered, rejected)
 
 
 def turn(text: str = "Three months. [1]", found: Retrieval | None = None, **changes: Any) -> Turn:

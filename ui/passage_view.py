@@ -21,7 +21,6 @@ from ui.turns import Turn
 from ui.why_view import why_these
 
 EXCERPT = 220  # characters shown of a passage, around what supports the answer; of Chinese, half
-LEAST_SPAN = 0.05  # of score between threshold and full bar, so that bars do not exaggerate
 
 
 def panel(turn: Turn | None, number: int, language: str) -> str:
@@ -140,10 +139,10 @@ def _after_headings(text: str) -> int:
 
 
 def share(passage: RetrievedPassage, retrieval: Retrieval) -> float:
-    """Length of a score bar, 0..1: the best passage fills it, the threshold is its middle."""
-    best = max(p.score for p in retrieval.passages)
-    span = max(best - retrieval.threshold, LEAST_SPAN)
-    return min(1.0, max(0.04, 0.5 + 0.5 * (passage.score - retrieval.threshold) / span))
+    """Length of a bar, 0..1: the probability, with the threshold in the middle."""
+    above = passage.probability - retrieval.threshold
+    room = 1 - retrieval.threshold if above > 0 else retrieval.threshold
+    return max(0.04, 0.5 + 0.5 * above / room)
 
 
 def _title(
@@ -179,7 +178,7 @@ def _name_list(passages: Sequence[RetrievedPassage], language: str) -> str:
 
 
 def _bar(passage: RetrievedPassage, retrieval: Retrieval, language: str) -> str:
-    numbers = {"score": f"{passage.score:.3f}", "threshold": f"{retrieval.threshold:.3f}"}
+    numbers = {"score": f"{passage.probability:.3f}", "threshold": f"{retrieval.threshold:.3f}"}
     label = h(language, "passages.bar", **numbers)
     width = 100 * share(passage, retrieval)
     return (

@@ -47,10 +47,11 @@ def why_these(retrieval: Retrieval, language: str) -> str:
 
 def _verdict(retrieval: Retrieval, language: str) -> str:
     """The number that decides whether anything is relevant, beside its threshold."""
-    if "score" not in retrieval.signals:
+    found = (*retrieval.passages, *retrieval.rejected)
+    if not found:
         return ""
     numbers = {
-        "value": f"{retrieval.signals['score']:.3f}",
+        "value": f"{found[0].probability:.3f}",
         "threshold": f"{retrieval.threshold:.3f}",
     }
     key = "passages.relevant" if retrieval.relevant else "passages.irrelevant"
