@@ -1,6 +1,7 @@
 """A file to text with positions: where each page and each heading's part begins and ends.
 
-Text, Markdown, PDF, DOCX and HTML, told apart by what is in the file and only then by its name.
+Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB and e-mail, told apart by what is in the file
+and only then by its name.
 The readers (`rag.readers`) are imported when needed, so that reading a text file stays cheap.
 Files are read in this process, without limits on time and memory: untrusted ones go through
 `rag.sandbox`, which runs this module in a process of its own.
@@ -13,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from rag.media_type import DOCX, HTML, MARKDOWN, PDF, media_type
+from rag import media_type as media_types
+from rag.media_type import media_type
 from rag.names import display_name
 from rag.readers.blocks import MEGABYTE, Block, DocumentError, Limits, Progress, Source
 
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _LONGEST_HEADING = 120  # characters, where it is referred to
+_TABLES = (media_types.CSV, media_types.TSV, media_types.XLSX)
 _MOST_HEADINGS = 10_000  # in one document; what comes after counts as text
 
 
@@ -109,7 +112,7 @@ def load_stream(
     if more_time is not None:
         source = replace(source, more_time=more_time)
     kind = media_type(source.data, shown, source.warn)
-    text, sections = _assemble(_blocks(source, kind), limits)
+    text, sections = _assemble(_blocks(source, kind), limits, kind)
     return Document(shown, kind, text, sections, tuple(dict.fromkeys(warnings)))
 
 
@@ -131,26 +134,40 @@ def _read(stream: BinaryIO, limits: Limits) -> bytes:
 
 
 def _blocks(source: Source, kind: str) -> Iterator[Block]:
-    if kind == PDF:
-        from rag.readers.pdf import read_pdf
+    """The blocks of a file of that kind. A reader is imported only once a file needs it."""
+    match kind:
+        case media_types.PDF:
+            from rag.readers.pdf import read_pdf as read
+        case media_types.DOCX:
+            from rag.readers.docx import read_docx as read
+        case media_types.PPTX:
+            from rag.readers.pptx import read_pptx as read
+        case media_types.XLSX:
+            from rag.readers.xlsx import read_xlsx as read
+        case media_types.CSV | media_types.TSV:
+            from rag.readers.csv import read_csv as read
+        case media_types.EPUB:
+            from rag.readers.epub import read_epub as read
+        case media_types.EML:
+            from rag.readers.eml import read_eml as read
+        case media_types.HTML:
+            from rag.readers.html import read_html as read
+        case _:
+            return _text_blocks(source, kind)
+    return read(source)
 
-        return read_pdf(source)
-    if kind == DOCX:
-        from rag.readers.docx import read_docx
 
-        return read_docx(source)
-    if kind == HTML:
-        from rag.readers.html import read_html
-
-        return read_html(source)
+def _text_blocks(source: Source, kind: str) -> Iterator[Block]:
     from rag.readers.encodings import decode
     from rag.readers.text import read_markdown, read_text
 
     text = decode(source.data, warn=source.warn)
-    return read_markdown(text) if kind == MARKDOWN else read_text(text)
+    return read_markdown(text) if kind == media_types.MARKDOWN else read_text(text)
 
 
-def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Section, ...]]:
+def _assemble(
+    blocks: Iterable[Block], limits: Limits, kind: str
+) -> tuple[str, tuple[Section, ...]]:
     """The blocks' text joined, and the sections that cover it."""
     parts: list[str] = []
     starts: list[tuple[int, int | None, tuple[str, ...]]] = []  # (start, page, heading)
@@ -158,6 +175,8 @@ def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Secti
     length = size = headings = 0
     for block in blocks:
         text = (block.separator if parts else "") + block.text
+        if block.ends_headings:
+            open_headings = []
         is_heading = block.level > 0 and headings < _MOST_HEADINGS
         if is_heading:
             headings += 1
@@ -174,8 +193,9 @@ def _assemble(blocks: Iterable[Block], limits: Limits) -> tuple[str, tuple[Secti
         if size > limits.text_bytes:
             raise DocumentError(
                 "too_much_text",
-                f"This file holds more than {_megabytes(limits.text_bytes)} of text. Split it "
-                "and add the parts.",
+                f"This file holds more than {_megabytes(limits.text_bytes)} of text"
+                + (", with the headings that each row is kept with" if kind in _TABLES else "")
+                + ". Split it and add the parts.",
             )
     text = "".join(parts)
     if not text.strip():

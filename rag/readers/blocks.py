@@ -80,6 +80,7 @@ class Block:
         title: how a heading is called where it is referred to, if not by its text.
         separator: what stands between the block before and this one. Readers of plain text,
             where every character is kept, put nothing there.
+        ends_headings: what came under the headings before is over, as on a slide without a title.
     """
 
     text: str
@@ -87,6 +88,7 @@ class Block:
     title: str = ""
     page: int | None = None
     separator: str = "\n\n"
+    ends_headings: bool = False
 
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")

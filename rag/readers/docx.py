@@ -1,14 +1,13 @@
 """Word documents to blocks, in the order of the body, tables in their place.
 
-A DOCX is a ZIP of XML files, so it can be a bomb twice over: `rag.readers.archive` inflates it
-under limits and looks for entities before python-docx sees it. python-docx then finds the parts;
+A DOCX is a ZIP of XML files, so it can be a bomb twice over: `rag.readers.office` has it inflated
+under limits and looked through for entities before python-docx sees it. python-docx then finds the parts;
 the XML is walked here, since its own paragraphs and tables leave out content controls, text boxes,
 footnotes and insertions. Deleted and hidden text is left out.
 """
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +16,8 @@ import docx
 from docx.oxml.ns import qn
 from docx.oxml.parser import parse_xml
 
-from rag.readers.archive import check_archive
-from rag.readers.blocks import Block, DocumentError, Source, clean
+from rag.readers.blocks import Block, Source, clean
+from rag.readers.office import office_file, reading
 from rag.readers.running_lines import is_page_number
 from rag.readers.tables import Cell, table_lines
 
@@ -38,20 +37,14 @@ def read_docx(source: Source) -> Iterator[Block]:
     """Headers and footers that say what the body does not, once; then the body.
 
     Raises:
-        DocumentError: "damaged", "encrypted", "archive_bomb" or "unsafe".
+        DocumentError: "damaged", "encrypted", "archive_bomb", "unsafe" or "unsupported".
     """
-    check_archive(source.data, source.limits)
-    try:
-        document = docx.Document(io.BytesIO(source.data))
+    file = office_file(source, "Word document")
+    with reading("Word document"):
+        document = docx.Document(file)
         reader = _Reader(document)
         body = list(reader.blocks(document.element.body))
         running = list(reader.headers_and_footers())
-    except MemoryError:
-        raise
-    except Exception as error:  # a parser may raise anything on a broken file
-        raise DocumentError(
-            "damaged", "This Word document is damaged and could not be read. Save it again in Word."
-        ) from error
     text = "\n".join(block.text for block in body)
     yield from (Block(line) for line in dict.fromkeys(running) if line not in text)
     yield from body
