@@ -13,7 +13,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +60,14 @@ class Entry:
         return display_path(self.name, self.folder)
 
 
+@dataclass(frozen=True)
+class Documents:
+    """What is in one file. `are_members`: of a ZIP, where the file is no document itself."""
+
+    entries: tuple[Entry, ...]
+    are_members: bool
+
+
 @contextmanager
 def documents_in(
     path: Path,
@@ -67,7 +75,7 @@ def documents_in(
     folder: str = "",
     scratch: Path | None = None,
     limits: CollectionLimits | None = None,
-) -> Iterator[Sequence[Entry]]:
+) -> Iterator[Documents]:
     """What to add of the file at `path`: in most cases the file, under `name`.
 
     The members of `docs.zip` lie in the folder `docs`. Hidden files and those that systems leave
@@ -82,10 +90,11 @@ def documents_in(
     limits = limits or CollectionLimits()
     archive = _open_collection(path, limits)
     if archive is None:
-        yield [Entry(name, folder, lambda: nullcontext(path))]
+        yield Documents((Entry(name, folder, lambda: nullcontext(path)),), are_members=False)
         return
     with archive, tempfile.TemporaryDirectory(prefix="glassbox-", dir=scratch) as inflated:
-        yield _Archive(archive, Path(inflated), limits).entries(name, folder)
+        members = _Archive(archive, Path(inflated), limits).entries(name, folder)
+        yield Documents(tuple(members), are_members=True)
 
 
 def _open_collection(path: Path, limits: CollectionLimits) -> zipfile.ZipFile | None:

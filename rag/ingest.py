@@ -56,8 +56,14 @@ def ingest(
     document = replace(document, name=shown)
     if _hash(path) != sha256:
         raise DocumentError("changed", "This file was changed while it was read. Add it again.")
-    passages = split(document, embedder.token_spans, min(MAX_TOKENS, embedder.max_tokens))
+
+    def token_spans(text: str) -> list[tuple[int, int]]:  # asked often while a long text is split
+        if should_stop is not None and should_stop():
+            raise EmbeddingStopped
+        return embedder.token_spans(text)
+
     try:
+        passages = split(document, token_spans, min(MAX_TOKENS, embedder.max_tokens))
         vectors = embedder.embed_passages(
             [searchable_text(passage.heading, passage.text) for passage in passages],
             progress=progress,

@@ -25,8 +25,8 @@ def packed(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFL
 def contents(path: Path, **options) -> dict[str, bytes | str]:
     """What each document is shown as, with its bytes or the reason why it cannot be had."""
     result: dict[str, bytes | str] = {}
-    with documents_in(path, path.name, **options) as entries:
-        for entry in entries:
+    with documents_in(path, path.name, **options) as found:
+        for entry in found.entries:
             try:
                 with entry.open() as file:
                     result[entry.shown] = file.read_bytes()
@@ -85,9 +85,9 @@ def test_a_path_in_an_archive_is_data_and_nothing_is_written_outside(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     before = sorted(tmp_path.iterdir())
-    with documents_in(path, path.name, scratch=scratch) as entries:
-        assert len(entries) == len(names)
-        for entry in entries:
+    with documents_in(path, path.name, scratch=scratch) as found:
+        assert len(found.entries) == len(names)
+        for entry in found.entries:
             with entry.open() as file:
                 assert scratch in file.parents and file.read_bytes() == b"data"
                 assert not set(entry.name) & {"\0"} and "passwd" not in str(file)

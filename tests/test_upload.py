@@ -1,5 +1,8 @@
 """Dropped files into the store: progress, errors in the person's words, and nothing left behind."""
 
+import threading
+import zipfile
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +13,7 @@ from tests.fakes import FakeEmbedder
 from ui import upload
 from ui.i18n import h, known
 from ui.upload import FileUpdate, add_files
-from ui.upload_button import progress_view
+from ui.upload_button import SHOWN_FILES, progress_view
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_the_same_file_again_is_unchanged(made, tmp_path):
 def test_a_closed_page_stops_the_reading(made, tmp_path, monkeypatch):
     asked = []
 
-    def slow(store, embedder, path, name, progress, should_stop):
+    def slow(store, embedder, path, name, progress, should_stop, folder):
         while not should_stop():
             progress("embed", 1, 9)
         asked.append(name)
@@ -88,3 +91,101 @@ def test_progress_is_a_bar_with_words_and_names_are_escaped():
     assert '<progress value="3" max="9">' in html
     assert h("zh", "upload.step_embed") in html
     assert "<b>" not in html
+
+
+def zipped(folder, **members):
+    path = folder / "0a1b.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("_", "/") + ".md", text)
+    return path
+
+
+def test_a_zip_has_a_line_of_its_own_and_one_for_each_document(made, tmp_path):
+    path = zipped(tmp_path, a="One.", b_c="Two.", d="")
+    *_, last = add_files(made, [(path, "合同.zip")])
+    assert [(f.name, f.state) for f in last] == [
+        ("合同.zip", "done"),
+        ("合同/a.md", "done"),
+        ("合同/b/c.md", "done"),
+        ("合同/d.md", "failed"),
+    ]
+    assert last[0].values == {"name": "合同.zip", "count": 2, "total": 3}
+    assert sorted(d.name for d in made.store.documents()) == ["合同/a.md", "合同/b/c.md"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def test_a_zip_that_is_refused_gives_its_reason(made, tmp_path):
+    *_, last = add_files(made, [(zipped(tmp_path), "empty.zip")])
+    assert [(f.state, f.code) for f in last] == [("failed", "no_documents")]
+
+
+def test_files_of_a_folder_keep_their_way_and_wait_for_their_turn(made, tmp_path):
+    files = [(written(tmp_path, str(n), f"Text {n}."), f"notes/{n}.md") for n in range(3)]
+    first, *_, last = add_files(made, files)
+    assert [f.key for f in first] == ["upload.reading", "upload.waiting", "upload.waiting"]
+    assert [f.name for f in last] == ["notes/0.md", "notes/1.md", "notes/2.md"]
+    assert sorted(d.name for d in made.store.documents()) == [f.name for f in last]
+
+
+def test_a_way_that_leads_up_is_only_a_name(made, tmp_path):
+    *_, last = add_files(made, [(written(tmp_path, "a", "Text."), "../../etc\\passwd")])
+    assert [d.name for d in made.store.documents()] == ["etc/passwd"]
+    assert last[0].name == "etc/passwd"
+
+
+def test_a_cancel_keeps_what_was_added_and_names_what_was_not(made, tmp_path):
+    cancelled = threading.Event()
+    path, other = zipped(tmp_path, a="One.", b="Two.", c="Three."), written(tmp_path, "x", "Four.")
+    for lines in add_files(made, [(path, "z.zip"), (other, "x.md")], cancelled.is_set):
+        if any(line.state == "done" for line in lines):
+            cancelled.set()
+    assert [d.name for d in made.store.documents()] == ["z/a.md"]
+    assert [(f.name, f.state) for f in lines if f.state != "cancelled"] == [("z/a.md", "done")]
+    assert (lines[0].name, lines[0].values["count"]) == ("z.zip", 1)
+    assert lines[-1].name == "x.md"
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def test_a_cancel_is_told_at_once_though_the_work_ends_later(made, tmp_path, monkeypatch):
+    cancelled, ended = threading.Event(), threading.Event()
+
+    def deaf(store, embedder, path, name, progress, should_stop, folder):
+        progress("embed", 1, 9)
+        ended.wait(20)
+        raise DocumentError("cancelled", "Cancelled.")
+
+    monkeypatch.setattr(upload, "ingest", deaf)
+    for (line,) in add_files(made, [(written(tmp_path, "a.md", "x"), "a.md")], cancelled.is_set):
+        if line.key == "upload.progress":
+            cancelled.set()
+        if line.key == "upload.cancelling":
+            ended.set()
+    assert ended.is_set()
+    assert line.state == "cancelled"
+
+
+def test_a_page_that_closes_leaves_none_of_the_files(made, tmp_path):
+    files = [(written(tmp_path, f"{n}.md", "Text."), "") for n in range(3)]
+    updates = add_files(made, files)
+    next(updates)
+    updates.close()
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def test_of_thousands_of_files_the_failed_and_the_working_ones_are_shown():
+    done = [
+        FileUpdate(f"{n}", "done", "upload.added", {"name": n, "count": 2}) for n in range(5000)
+    ]
+    failed = FileUpdate("bad", "failed", "upload.failed", {"name": "bad"}, code="empty", reason="!")
+    working = FileUpdate("now", "working", "upload.reading", {"name": "now"})
+    html = progress_view([failed, *done, working], "en")
+    assert "bad was not added" in html and "Reading now" in html
+    assert "and 4942 more: 4942 added, 0 not" in html
+    assert html.count("<li") == SHOWN_FILES + 1
+
+
+def test_how_long_a_step_takes_is_said_once_it_can_be_told():
+    line = FileUpdate("a", "working", "upload.reading", {"name": "a"}, seconds_left=200)
+    assert ", about 3 min left" in progress_view([line], "en")
+    assert "约剩 40 秒" in progress_view([replace(line, seconds_left=40)], "zh")

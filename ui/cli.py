@@ -20,6 +20,7 @@ from ui.plain_text import json_text, one_line, printable
 from ui.terminal import ProgressLine
 
 if TYPE_CHECKING:
+    from rag.collection import Entry
     from rag.embedding import Embedder
     from rag.retriever import Retriever
     from rag.store import DocumentStore
@@ -96,27 +97,51 @@ def serve(args: argparse.Namespace, application: Application, progress: Progress
 
 
 def add(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
-    from rag.ingest import ingest
+    from rag.collection import documents_in
 
     code = OK
     store, embedder = application.indexed_store()
-    for path, shown in files_to_add([Path(p) for p in args.paths]):
-        folder, _, name = shown.rpartition("/")
-        try:
-            result = ingest(store, embedder, path, name, _named(progress, path.name), folder=folder)
-        except Exception as error:  # one bad file does not stop the others
-            if not is_stated(error):
-                raise
-            progress.close()
-            code = _fail(CommandError(f"{shown} was not added: {_sentence(error)}"))
-            continue
+    try:
+        for path, shown in files_to_add([Path(p) for p in args.paths]):
+            folder, _, name = shown.rpartition("/")
+            try:
+                with documents_in(path, name, folder) as found:
+                    for entry in found.entries:
+                        code = max(code, _add_entry(entry, store, embedder, progress))
+            except Exception as error:
+                code = _not_added(error, shown, progress)
+    except KeyboardInterrupt:
         progress.close()
-        stored = result.document
-        name = one_line(stored.name)
-        print(f"{result.status}  {stored.id[:ID]}  {stored.passages} passages  {name}")
-        for warning in stored.warnings:
-            print(f"  {one_line(warning)}")
+        print("\nStopped. What is listed above was added and stays.", end="", file=sys.stderr)
+        raise
     return code
+
+
+def _add_entry(
+    entry: Entry, store: DocumentStore, embedder: Embedder, progress: ProgressLine
+) -> int:
+    """Add one document and say what came of it; one that cannot be read does not stop others."""
+    from rag.ingest import ingest
+
+    try:
+        with entry.open() as path:
+            told = _named(progress, entry.name)
+            result = ingest(store, embedder, path, entry.name, told, folder=entry.folder)
+    except Exception as error:
+        return _not_added(error, entry.shown, progress)
+    progress.close()
+    stored = result.document
+    print(f"{result.status}  {stored.id[:ID]}  {stored.passages} passages  {one_line(stored.name)}")
+    for warning in stored.warnings:
+        print(f"  {one_line(warning)}")
+    return OK
+
+
+def _not_added(error: Exception, shown: str, progress: ProgressLine) -> int:
+    if not is_stated(error):
+        raise error
+    progress.close()
+    return _fail(CommandError(f"{shown} was not added: {_sentence(error)}"))
 
 
 def list_documents(
@@ -202,7 +227,13 @@ def language_of(question: str) -> str:
 
 
 def _named(progress: ProgressLine, name: str) -> Callable[[str, int, int], None]:
-    return lambda step, done, total: progress(f"Adding {name}", done, total)
+    """One label a file, and another while its text is recognised, which takes far longer."""
+
+    def told(step: str, done: int, total: int) -> None:
+        doing = "Recognising the text of" if step == "Recognising text" else "Adding"
+        progress(f"{doing} {name}", done, total)
+
+    return told
 
 
 def _fail(error: Exception, code: int = FAILED) -> int:

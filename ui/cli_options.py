@@ -140,7 +140,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="its password; better given as the environment variable GLASSBOX_PASSWORD",
     )
 
-    add = command("add", "Add files, or every readable file of a folder.")
+    add = command("add", "Add files, folders or zips of documents.")
     add.add_argument("paths", nargs="+", metavar="PATH")
 
     command("list", "List the documents.")

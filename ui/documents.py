@@ -96,6 +96,8 @@ def build(shell: Shell) -> None:
                     elem_id="documents-upload", file_count="multiple", variant="primary", size="md"
                 )
                 words.add(upload, label="rail.add")
+                cancel = gr.Button(elem_id="documents-cancel", size="md", visible=False)
+                words.add(cancel, value="upload.cancel")
             progress = gr.HTML(elem_id="documents-progress", apply_default_css=False)
             listing = gr.HTML(
                 list_html(shell.parts.store.documents(), "en", Choice()),
@@ -109,7 +111,7 @@ def build(shell: Shell) -> None:
             )
     page = Page(shell.parts, listing, preview, choice, shown, shell.documents_changed)
     _wire(page, wanted, language)
-    wire_upload(upload, progress, shell.parts, language, shell.documents_changed)
+    wire_upload(upload, cancel, progress, shell.parts, language, shell.documents_changed)
 
 
 def _wire(page: Page, wanted: gr.Textbox, language: gr.State) -> None:

@@ -150,9 +150,36 @@
     event.preventDefault();
     const input = find("#upload input[type=file], input#upload, #rail input[type=file]");
     if (!input) return;
-    input.files = event.dataTransfer.files;
-    input.dispatchEvent(new Event("change", { bubbles: true }));
+    // Entries are only there until the event is over; what is in folders is found later.
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.());
+    const whole = event.dataTransfer.files;
+    if (!entries.some((entry) => entry?.isDirectory)) return give(input, whole);
+    Promise.all(entries.map((entry) => (entry ? filesBelow(entry, "") : []))).then((found) => {
+      const files = new DataTransfer();
+      found.flat().forEach((file) => files.items.add(file));
+      if (files.files.length) give(input, files.files);
+    });
   });
+  const give = (input, files) => {
+    input.files = files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  // The files of a dropped folder, each named by its way; hidden ones are no documents.
+  const filesBelow = async (entry, way) => {
+    if (way && entry.name.startsWith(".")) return [];
+    const name = way + entry.name;
+    if (entry.isFile) {
+      const file = await new Promise((found, failed) => entry.file(found, failed));
+      return way ? [new File([file], name, { type: file.type })] : [file];
+    }
+    const reader = entry.createReader();
+    const files = [];
+    for (;;) {
+      const some = await new Promise((found, failed) => reader.readEntries(found, failed));
+      if (!some.length) return files;
+      for (const child of some) files.push(...(await filesBelow(child, `${name}/`)));
+    }
+  };
 
   // Follow the answer unless the person scrolled away; keep what depends on new HTML in step.
   const follow = () => {

@@ -32,10 +32,12 @@ def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.
     )
     upload = gr.UploadButton(elem_id="upload", file_count="multiple", size="md")
     words.add(upload, label="rail.add")
+    cancel = gr.Button(elem_id="upload-cancel", size="md", visible=False)
+    words.add(cancel, value="upload.cancel")
     progress = gr.HTML(elem_id="upload-progress", apply_default_css=False)
     show_all = words.add(gr.Button(elem_id="show-documents", size="md"), value="rail.show_all")
 
-    wire_upload(upload, progress, parts, language, documents_changed)
+    wire_upload(upload, cancel, progress, parts, language, documents_changed)
     documents_changed.change(
         lambda lang: documents_view(parts.store.documents(), lang), language, documents, **QUICK
     )

@@ -6,13 +6,16 @@ An adapter between Gradio and `ui.upload.add_files`, shared by every place where
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gradio as gr
 
 from ui.i18n import h, known, t
+from ui.page import QUICK
 from ui.parts import Parts
+from ui.running import Running
 from ui.upload import FileUpdate, add_files
 
 STEPS = {
@@ -20,30 +23,44 @@ STEPS = {
     "Recognising text": "upload.step_ocr",
     "embed": "upload.step_embed",
 }
+SHOWN_FILES = 60  # lines at once
 
 
 def wire_upload(
     button: gr.UploadButton,
+    cancel: gr.Button,
     progress: gr.HTML,
     parts: Parts,
     language: gr.State,
     documents_changed: gr.State,
 ) -> None:
-    """`progress` shows a line for each file; `documents_changed` is told when any was added."""
+    """`progress` shows a line for each file; `documents_changed` is told when any was added.
 
-    def add(files: Sequence[dict[str, Any]] | None, lang: str) -> Iterator[Any]:
+    `cancel` is there while files are read and ends what this session is adding here.
+    """
+    running = Running()
+
+    def add(
+        files: Sequence[dict[str, Any]] | None, lang: str, request: gr.Request
+    ) -> Iterator[Any]:
         changed: Any = gr.skip()
         named = [(file["path"], file.get("orig_name") or "") for file in files or ()]
-        for states in add_files(parts, named):
-            yield progress_view(states, lang), gr.skip()
-            if any(state.state == "done" for state in states):
-                changed = time.time()
-        yield gr.skip(), changed
+        with running.run(request.session_hash or "") as flag:
+            yield gr.skip(), gr.update(visible=True), gr.skip()
+            for states in add_files(parts, named, flag.is_set):
+                yield progress_view(states, lang), gr.skip(), gr.skip()
+                if any(state.state == "done" for state in states):
+                    changed = time.time()
+        yield gr.skip(), gr.update(visible=False), changed
 
+    def on_cancel(request: gr.Request) -> None:
+        running.stop(request.session_hash or "")
+
+    cancel.click(on_cancel, **QUICK)
     button.upload(
         add,
         [button, language],
-        [progress, documents_changed],
+        [progress, cancel, documents_changed],
         # Gradio still checks that the path is an upload of its own; preprocessing would only lose
         # the file's name and leave an empty temporary file behind.
         preprocess=False,
@@ -55,19 +72,49 @@ def wire_upload(
 
 
 def progress_view(files: Sequence[FileUpdate], language: str) -> str:
-    """One line a file, with a bar while it is being read."""
-    lines = "".join(_line(file, language) for file in files)
+    """One line a file, with a bar while it is being read; of very many, the most telling."""
+    shown = _most_telling(files)
+    lines = "".join(_line(file, language) for file in shown)
+    if len(shown) < len(files):
+        left_out = Counter(file.state for file in files)
+        left_out.subtract(file.state for file in shown)
+        counts = {state: left_out[state] for state in ("done", "failed")}
+        lines += f"<li>{h(language, 'upload.more', count=len(files) - len(shown), **counts)}</li>"
     return f'<ul class="uploads" aria-live="polite">{lines}</ul>'
+
+
+def _most_telling(files: Sequence[FileUpdate]) -> Sequence[FileUpdate]:
+    """In their order: what goes on and archives first of all, then what failed, then the latest."""
+    if len(files) <= SHOWN_FILES:
+        return files
+
+    def weight(index: int) -> tuple[bool, bool, bool, int]:
+        file = files[index]
+        going_on = file.state == "working" and file.key != "upload.waiting"
+        is_archive = file.key.startswith("upload.archive")
+        return going_on, is_archive, file.state == "failed", index
+
+    kept = sorted(range(len(files)), key=weight, reverse=True)[:SHOWN_FILES]
+    return [files[index] for index in sorted(kept)]
 
 
 def _line(file: FileUpdate, language: str) -> str:
     bar = ""
-    if file.state == "working":
+    if file.state == "working" and file.key != "upload.waiting":
         share = f' value="{file.done}" max="{file.total}"' if file.total else ""
         bar = f"<progress{share}></progress>"
     role = ' role="alert"' if file.state == "failed" else ""
     sentence = h(language, file.key, **file.values, **_details(file, language))
-    return f'<li class="{file.state}"{role}>{sentence}{bar}</li>'
+    return f'<li class="{file.state}"{role}>{sentence}{_time_left(file, language)}{bar}</li>'
+
+
+def _time_left(file: FileUpdate, language: str) -> str:
+    if file.seconds_left is None:
+        return ""
+    minutes = round(file.seconds_left / 60)
+    if minutes > 1:
+        return h(language, "upload.left_minutes", minutes=minutes)
+    return h(language, "upload.left_seconds", seconds=max(1, round(file.seconds_left)))
 
 
 def _details(file: FileUpdate, language: str) -> dict[str, str]:
