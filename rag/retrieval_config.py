@@ -1,16 +1,25 @@
 """How to look for passages: one frozen record of options, checked when it is made.
 
 The page, the command line and the HTTP API take their controls from its fields. Does not know how
-any of it is done: that is rag/retriever.py, and for `rewrite` whoever has a model.
+any of it is done: that is rag/retriever.py, and for `follow_up` rag/follow_up.py.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 MOST_PASSAGES = 50
 MOST_NEIGHBOURS = 5
+
+
+class FollowUp(StrEnum):
+    """How a follow-up question is completed before it is searched for."""
+
+    OFF = "off"  # it is searched for as it was asked
+    CARRY = "carry"  # with the question that it follows put before it
+    MODEL = "model"  # rewritten by the model; as with CARRY where what it wrote is no use
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,8 @@ class RetrievalConfig:
     document_ids: tuple[str, ...] | None = None  # look only in these; None is all, () is nowhere
     diversity: float = 0.0  # 0 ranks by relevance alone, 1 by difference from those before (MMR)
     neighbours: int = 0  # passages before and after each one that are joined to it
-    rewrite: bool = True  # complete a follow-up question from the conversation before searching
+    # benchmarks/follow_up.py chose the default: small models copy the question or answer it.
+    follow_up: FollowUp = FollowUp.CARRY  # complete a follow-up question from the chat
     rerank: bool = False  # let a cross-encoder put the best in order, when one is loaded
 
     def __post_init__(self) -> None:
@@ -30,9 +40,12 @@ class RetrievalConfig:
         number = isinstance(self.diversity, int | float) and not isinstance(self.diversity, bool)
         if not number or not math.isfinite(self.diversity) or not 0 <= self.diversity <= 1:
             raise ValueError(f"diversity must be a number from 0 to 1, not {self.diversity!r}")
-        for name in ("rewrite", "rerank"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        if not isinstance(self.rerank, bool):
+            raise ValueError(f"rerank must be true or false, not {self.rerank!r}")
+        if self.follow_up not in tuple(FollowUp):
+            names = ", ".join(FollowUp)
+            raise ValueError(f"follow_up must be one of {names}, not {self.follow_up!r}")
+        object.__setattr__(self, "follow_up", FollowUp(self.follow_up))
         ids = self.document_ids
         if ids is not None:
             if isinstance(ids, str) or not all(isinstance(id_, str) for id_ in ids):

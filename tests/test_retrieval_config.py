@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.retrieval_config import MOST_NEIGHBOURS, MOST_PASSAGES, RetrievalConfig
+from rag.retrieval_config import MOST_NEIGHBOURS, MOST_PASSAGES, FollowUp, RetrievalConfig
 
 BAD = (None, -1, float("nan"), float("inf"), "7", [], True, 1.5)
 
@@ -26,11 +26,17 @@ def test_the_limits_themselves_are_allowed_and_nothing_beyond_them(name, least, 
             RetrievalConfig(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["rewrite", "rerank"])
 @pytest.mark.parametrize("value", [None, 0, "yes"])
-def test_a_switch_is_on_or_off(name, value):
-    with pytest.raises(ValueError, match=name):
-        RetrievalConfig(**{name: value})
+def test_a_switch_is_on_or_off(value):
+    with pytest.raises(ValueError, match="rerank"):
+        RetrievalConfig(rerank=value)
+
+
+@pytest.mark.parametrize("value", [None, True, "magic", 3, []])
+def test_follow_up_questions_are_completed_in_one_of_the_known_ways(value):
+    with pytest.raises(ValueError, match="follow_up must be one of off, carry, model"):
+        RetrievalConfig(follow_up=value)
+    assert RetrievalConfig(follow_up="off").follow_up is FollowUp.OFF
 
 
 @pytest.mark.parametrize("ids", ["abc", [1], [None]])
