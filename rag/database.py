@@ -2,7 +2,7 @@
 
 Write-ahead log, so that reading goes on while something writes; `synchronous=FULL`, since a change
 that was reported must outlive a power cut and one fsync a document is nothing beside embedding it.
-Knows the tables' shape and how SQLite fails; does not know what the tables mean.
+Knows how SQLite fails; the tables are rag/schema.py's.
 """
 
 import sqlite3
@@ -12,45 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, LifoQueue
 
-SCHEMA_VERSION = 1
-BUSY_SECONDS = 15.0
+from rag import schema
 
-# AUTOINCREMENT: a passage's id is never given again, so an index that is out of date can only
-# name passages that are gone, never another passage's text. `revision` is random: unlike a
-# counter it differs too when an older copy of the file was put back and went another way.
-_SCHEMA = """
-CREATE TABLE state (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    generation INTEGER NOT NULL,
-    revision TEXT NOT NULL,
-    embedder TEXT, dimension INTEGER,
-    next_embedder TEXT,
-    cached_revision TEXT, cached_sha256 TEXT
-);
-INSERT INTO state (one, generation, revision) VALUES (1, 0, lower(hex(randomblob(8))));
-CREATE TABLE documents (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    media_type TEXT NOT NULL,
-    sha256 TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL,
-    sections TEXT NOT NULL,
-    warnings TEXT NOT NULL,
-    added_at TEXT NOT NULL
-);
-CREATE TABLE passages (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    document TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
-    start INTEGER NOT NULL, end INTEGER NOT NULL,
-    page INTEGER, heading TEXT NOT NULL,
-    text TEXT NOT NULL,
-    vector BLOB NOT NULL, next_vector BLOB
-);
-CREATE INDEX passages_of_document ON passages (document);
-"""
+BUSY_SECONDS = 15.0
 
 _FAILURES = {
     sqlite3.SQLITE_FULL: ("disk_full", "The disk is full, so nothing was changed: free some space"),
+    sqlite3.SQLITE_IOERR: (
+        "disk_failed",
+        "The disk did not take or give all bytes, so nothing was changed: it may be full",
+    ),
     sqlite3.SQLITE_BUSY: ("busy", "Another program is writing to the documents: try again soon"),
     sqlite3.SQLITE_LOCKED: ("busy", "Another program is writing to the documents: try again soon"),
     sqlite3.SQLITE_READONLY: ("read_only", "The documents' folder cannot be written to"),
@@ -81,15 +52,14 @@ class Database:
         with self.change() as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version == 0:
-                for statement in _SCHEMA.split(";\n"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            elif version != SCHEMA_VERSION:
+                schema.create(db)
+            elif version != schema.VERSION and not schema.upgrade(db, version):
                 raise StoreError(
                     "other_version",
                     f"{path} was written by another version of Glassbox (format {version}, "
-                    f"this one reads {SCHEMA_VERSION})",
+                    f"this one reads {schema.VERSION})",
                 )
+            db.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -23,9 +23,12 @@ class Hits:
         return dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
 
 
-def best_first(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> Hits:
-    """Sort so that the order never depends on how an index walked through its entries."""
-    order = np.lexsort((ids, -scores))
+def best_first(ids: NDArray[np.int64], scores: NDArray[np.float32], k: int | None = None) -> Hits:
+    """The `k` best, sorted so that the order never depends on how an index walked its entries."""
+    if k is not None and 0 < k < len(ids):  # all that score as the last of the k, so ties are fair
+        least = np.partition(scores, len(ids) - k)[len(ids) - k]
+        ids, scores = ids[scores >= least], scores[scores >= least]
+    order = np.lexsort((ids, -scores))[:k]
     return Hits(ids[order], scores[order])
 
 

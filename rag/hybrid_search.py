@@ -3,7 +3,6 @@
 Works on ids alone; does not know what becomes of the best of them.
 """
 
-from collections.abc import Set
 from typing import NamedTuple
 
 import numpy as np
@@ -32,49 +31,47 @@ def search(
     vector: NDArray[np.float32],
     threshold: float,
     index: Searchable,
-    allowed: Set[int] | None,
+    allowed: NDArray[np.int64] | None,
 ) -> dict[int, Scores]:
-    """The numbers of every passage that either search put forward.
+    """The numbers of every passage that either search put forward; `allowed` ids rise.
 
     By meaning, each script is searched for itself: E5 ranks a page of any passages in the
     question's language before those in another that have the answer.
     """
     dense: dict[int, float] = {}
-    for ids in index.by_script(allowed):
-        dense |= index.vectors.search(vector, POOL, ids).by_id()
+    for part in index.vectors.values():
+        dense |= part.search(vector, POOL, allowed).by_id()
     lexical = index.words.search(query, POOL, allowed).by_id()
-    union = dense.keys() | lexical.keys()
-    cosines = index.vectors.search(vector, len(union), union).by_id()
-    words = index.words.search(query, len(union), union).by_id()
+    union = np.array(sorted(dense.keys() | lexical.keys()), np.int64)  # (n,)
+    cosines = index.cosines(vector, union)  # (n,)
+    there = ~np.isnan(cosines)  # another thread may have removed one since
+    union, cosines = union[there], cosines[there]
+    words = index.words.scores(query, union)  # (n,)
     dense_ranks, lexical_ranks = _ranks(dense), _ranks(lexical)
 
     script = script_of(query)
-    plain = {
-        id_: cosine + relevance.LEXICAL_WEIGHT * words.get(id_, 0.0)
-        for id_, cosine in cosines.items()
-    }
-    foreign = {id_ for id_ in plain if index.script(id_) != script}
-    mean, passages = index.means["other" if script == "han" else "han"]
+    plain = cosines.astype(float) + relevance.LEXICAL_WEIGHT * words.astype(float)  # (n,)
+    foreign = index.scripts(union) != (script == "han")  # (n,)
+    other = index.vectors["other" if script == "han" else "han"]
     allowance = relevance.allowance(
         script,
         threshold,
-        mean_cosine=float(vector @ mean),
-        passages=passages,
-        answered=any(plain[id_] >= threshold for id_ in plain.keys() - foreign),
+        mean_cosine=float(vector @ other.mean()),
+        passages=len(other),
+        answered=bool((plain[~foreign] >= threshold).any()),
     )
-
-    def scores(id_: int) -> Scores:
-        extra = allowance if id_ in foreign else 0.0
-        return Scores(
-            score=plain[id_] + extra,
-            cosine=cosines[id_],
-            words=words.get(id_, 0.0),
-            allowance=extra,
-            dense_rank=dense_ranks.get(id_),
-            lexical_rank=lexical_ranks.get(id_),
+    extra = np.where(foreign, allowance, 0.0)  # (n,)
+    return {
+        id_: Scores(score, cosine, word, more, dense_ranks.get(id_), lexical_ranks.get(id_))
+        for id_, score, cosine, word, more in zip(
+            union.tolist(),
+            (plain + extra).tolist(),
+            cosines.tolist(),
+            words.tolist(),
+            extra.tolist(),
+            strict=True,
         )
-
-    return {id_: scores(id_) for id_ in plain}
+    }
 
 
 def _ranks(scores: dict[int, float]) -> dict[int, int]:

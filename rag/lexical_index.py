@@ -4,12 +4,12 @@ Takes its terms from rag/terms.py. It does not know where texts come from, nor t
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import bm25s
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rag.hits import Hits, best_first, no_hits
 from rag.terms import content_terms, tokenize
@@ -47,9 +47,9 @@ class LexicalIndex:
         return len(self._documents)
 
     @property
-    def ids(self) -> frozenset[int]:
+    def ids(self) -> NDArray[np.int64]:
         with self._lock:
-            return frozenset(self._documents)
+            return np.sort(np.fromiter(self._documents, np.int64, len(self._documents)))
 
     def add(self, texts: Mapping[int, str]) -> None:
         """Add texts by id. All or none; an id that is there is refused."""
@@ -62,15 +62,18 @@ class LexicalIndex:
                 self._documents[id_] = [numbers.setdefault(t, len(numbers)) for t in tokens]
             self._built = None
 
-    def remove(self, ids: Iterable[int]) -> int:
+    def remove(self, ids: ArrayLike) -> int:
         """Remove the ids that are there; returns how many."""
         with self._lock:
-            removed = sum(self._documents.pop(id_, None) is not None for id_ in ids)
+            removed = sum(
+                self._documents.pop(id_, None) is not None
+                for id_ in np.asarray(ids, np.int64).tolist()
+            )
             if removed:
                 self._built = None
             return removed
 
-    def search(self, query: str, k: int, allowed: Iterable[int] | None = None) -> Hits:
+    def search(self, query: str, k: int, allowed: ArrayLike | None = None) -> Hits:
         """The `k` best passages of the index, or of `allowed`, that share a term with `query`.
 
         A score is BM25 as a share, in [0, 1), of what a passage would get that had every term of
@@ -88,11 +91,16 @@ class LexicalIndex:
         scores = built.bm25.get_scores(known) / np.float32(most)  # (N,)
         found = scores > 0
         if allowed is not None:
-            found &= np.isin(built.ids, np.fromiter(allowed, np.int64))
+            found &= np.isin(built.ids, np.asarray(allowed, np.int64))
         places = np.flatnonzero(found)
         if len(places) > k:
             places = places[np.argpartition(-scores[places], k - 1)[:k]]
         return best_first(built.ids[places], scores[places])
+
+    def scores(self, query: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The score (n,) that `search` gives each of `ids` (n,); 0 where it finds none."""
+        found = self.search(query, len(ids), ids).by_id()
+        return np.array([found.get(id_, 0.0) for id_ in ids.tolist()], np.float32)
 
     def _current(self) -> _Built | None:
         with self._lock:

@@ -7,7 +7,11 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag.documents import Document, Section
+from rag.terms import SCRIPTS, Script
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,21 @@ class StoredPassage:
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What there is to search at one moment. `revision` is another after every change."""
+class Position:
+    """A moment of the store, as far as an index has followed it."""
 
-    generation: int
+    last_passage: int = 0  # the highest id seen
+    last_removal: int = 0  # how many removals were seen
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What came and went since a position. `revision` is another after every change."""
+
     revision: str
-    passage_ids: frozenset[int]
-    cached_sha256: str | None  # of the vector index file saved at this very revision
+    position: Position  # the one after these changes
+    added: dict[Script, NDArray[np.int64]]  # ids, rising
+    removed: NDArray[np.int64]  # also such as came and went since
 
 
 def searchable_text(heading: tuple[str, ...], text: str) -> str:
@@ -104,3 +116,23 @@ def read_passages(db: sqlite3.Connection, where: str, *values: object) -> list[S
         StoredPassage(id_, document_id, name, page, tuple(json.loads(heading)), start, end, text)
         for id_, document_id, name, page, heading, start, end, text in rows
     ]
+
+
+def read_changes(db: sqlite3.Connection, since: Position) -> Changes:
+    """Reads only what changed, however much there is."""
+    (revision,) = db.execute("SELECT revision FROM state").fetchone()
+    rows = db.execute(
+        "SELECT id, script FROM passages WHERE id > ? ORDER BY id", (since.last_passage,)
+    ).fetchall()
+    gone = db.execute(
+        "SELECT number, passage FROM removals WHERE number > ?", (since.last_removal,)
+    ).fetchall()
+    position = Position(
+        max([since.last_passage, *(id_ for id_, _ in rows[-1:])]),
+        max([since.last_removal, *(number for number, _ in gone)]),
+    )
+    added: dict[Script, NDArray[np.int64]] = {
+        script: np.array([id_ for id_, written in rows if written == script], np.int64)
+        for script in SCRIPTS
+    }
+    return Changes(revision, position, added, np.array([id_ for _, id_ in gone], np.int64))

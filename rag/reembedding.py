@@ -39,7 +39,8 @@ def reembed(
             if done == total:
                 db.execute("UPDATE passages SET vector = next_vector, next_vector = NULL")
                 db.execute(
-                    "UPDATE state SET embedder = ?, dimension = ?, next_embedder = NULL",
+                    "UPDATE state SET embedder = ?, dimension = ?, next_embedder = NULL,"
+                    " index_files = NULL",
                     (embedder.identity, embedder.dimension),
                 )
                 record_change(db)

@@ -18,13 +18,16 @@ from rag.chunking import Passage
 from rag.database import Database, StoreError
 from rag.documents import Document
 from rag.records import (
-    Contents,
+    Changes,
+    Position,
     StoredDocument,
     StoredPassage,
+    read_changes,
     read_document,
     read_documents,
     read_passages,
 )
+from rag.terms import scripts_of
 
 FILE_NAME = "documents.sqlite"
 
@@ -122,11 +125,13 @@ class DocumentStore:
                 ),
             )
             db.executemany(
-                "INSERT INTO passages (document, start, end, page, heading, text, vector)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO passages (document, start, end, page, heading, script, text, vector)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (id_, p.start, p.end, p.page, json.dumps(p.heading), p.text, row.tobytes())
-                    for p, row in zip(passages, rows, strict=True)
+                    (id_, p.start, p.end, p.page, json.dumps(p.heading), script, p.text, row)
+                    for p, script, row in zip(
+                        passages, scripts_of([p.text for p in passages]), rows, strict=True
+                    )
                 ),
             )
             record_change(db)
@@ -166,23 +171,21 @@ class DocumentStore:
             where = "WHERE passages.id IN (SELECT value FROM json_each(?)) ORDER BY passages.id"
             return read_passages(db, where, json.dumps([int(id_) for id_ in ids]))
 
-    def passage_ids(self, document_ids: Iterable[str]) -> set[int]:
+    def passage_ids(self, document_ids: Iterable[str] | None = None) -> NDArray[np.int64]:
+        """Ids (N,) of the passages of these documents, or of all, rising."""
+        where, values = "", ()
+        if document_ids is not None:
+            where = "WHERE document IN (SELECT value FROM json_each(?))"
+            values = (json.dumps(list(document_ids)),)
         with self.database.read() as db:
-            rows = db.execute(
-                "SELECT id FROM passages WHERE document IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(document_ids)),),
-            )
-            return {id_ for (id_,) in rows}
+            rows = db.execute(f"SELECT id FROM passages {where} ORDER BY id", values).fetchall()
+        return np.array(rows, np.int64).reshape(-1)
 
-    def contents(self) -> Contents:
+    def changes(self, since: Position) -> Changes:
+        """What came and went since then; reads no more than that."""
         with self.database.read() as db:
             self._check_embedder(db)
-            generation, revision, cached_revision, cached_sha256 = db.execute(
-                "SELECT generation, revision, cached_revision, cached_sha256 FROM state"
-            ).fetchone()
-            ids = frozenset(id_ for (id_,) in db.execute("SELECT id FROM passages"))
-        usable = cached_sha256 if cached_revision == revision else None
-        return Contents(generation, revision, ids, usable)
+            return read_changes(db, since)
 
     def vectors(self, ids: Iterable[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Ids (N,) and vectors (N, D) of those of `ids` that are there."""
@@ -196,12 +199,16 @@ class DocumentStore:
         joined = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
         return found, joined.reshape(len(rows), self.dimension or 0)  # (N, D)
 
-    def record_cache(self, revision: str, sha256: str) -> None:
-        """Note that the vector index of `revision` was saved as a file with this hash."""
+    def index_files(self) -> str | None:
+        """What `record_index_files` noted last, in this very file or in the one it is a copy of."""
+        with self.database.read() as db:
+            return db.execute("SELECT index_files FROM state").fetchone()[0]
+
+    def record_index_files(self, manifest: str) -> None:
+        """Note which files hold saved indexes; at once and whole, as all changes are."""
         with self.database.change() as db:
-            db.execute(
-                "UPDATE state SET cached_revision = ?, cached_sha256 = ?", (revision, sha256)
-            )
+            self._check_embedder(db)
+            db.execute("UPDATE state SET index_files = ?", (manifest,))
 
     def _claim(self, db: sqlite3.Connection) -> None:
         """Take an empty store for this embedder; one with passages must be its already."""

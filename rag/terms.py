@@ -8,10 +8,12 @@ else becomes case-folded words. Scripts that are written without spaces and are 
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
 Script = Literal["han", "other"]
+SCRIPTS: tuple[Script, ...] = ("han", "other")
 
 _HAN = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ACCENTS = "\u0300-\u036f"  # a letter and its accent written apart are still one letter
@@ -72,6 +74,17 @@ def script_of(text: str) -> Script:
     han = sum(len(run) for run in _HAN_RUN.findall(text))
     letters = len(_LETTER.findall(text)) - han
     return "han" if 3 * han > letters else "other"
+
+
+def scripts_of(passages: Sequence[str]) -> list[Script]:
+    """The script of each passage of one document.
+
+    All passages of a Chinese document count as Chinese, also its tables and references: they stand
+    under its headings, and their vectors lie near those of its other passages.
+    """
+    if script_of("\n".join(passages)) == "han":
+        return ["han"] * len(passages)
+    return [script_of(passage) for passage in passages]
 
 
 def _fold(text: str) -> str:

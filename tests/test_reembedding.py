@@ -30,7 +30,7 @@ def test_all_vectors_are_of_the_new_embedder_afterwards(data):
         DocumentStore(data, OLD.identity, OLD.dimension)
     store = DocumentStore(data, NEW.identity, NEW.dimension)
     assert texts == {d.name: [p.text for p in store.passages(d.id)] for d in store.documents()}
-    ids, vectors = store.vectors(store.contents().passage_ids)
+    ids, vectors = store.vectors(store.passage_ids())
     for passage in store.passages_by_id(ids):
         place = ids.tolist().index(passage.id)
         np.testing.assert_array_equal(vectors[place], NEW.embed_query(passage.text))
@@ -84,7 +84,7 @@ def test_a_third_embedder_starts_anew(data):
     assert not reembed(store, Stopping("third", 48))
     assert reembed(store, NEW)
     again = DocumentStore(data, NEW.identity, NEW.dimension)
-    ids, vectors = again.vectors(again.contents().passage_ids)
+    ids, vectors = again.vectors(again.passage_ids())
     first = again.passages_by_id([int(ids[0])])[0]
     np.testing.assert_array_equal(vectors[0], NEW.embed_query(first.text))
     again.close()

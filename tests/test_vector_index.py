@@ -2,7 +2,6 @@
 
 import threading
 
-import faiss
 import numpy as np
 import pytest
 
@@ -55,7 +54,7 @@ def test_removal_leaves_every_other_id_on_its_vector():
     gone = ids[::3].tolist()
     assert index.remove([*gone, 999_999]) == len(gone)
     kept = np.isin(ids, gone, invert=True)
-    assert index.ids == frozenset(ids[kept].tolist())
+    assert index.ids.tolist() == ids[kept].tolist()
     for query in unit_vectors(20, seed=4):
         assert index.search(query, 9).ids.tolist() == by_numpy(ids[kept], vectors[kept], query, 9)
 
@@ -119,49 +118,6 @@ def test_an_id_twice_is_refused_and_nothing_is_added(ids):
     assert len(index) == 50
 
 
-def test_a_saved_index_answers_as_before(tmp_path):
-    index, _, vectors = filled()
-    index.remove([3])
-    sha256 = index.save(tmp_path / "index")
-    loaded = VectorIndex.load(tmp_path / "index", sha256=sha256, dimension=16, count=49)
-    for query in unit_vectors(10, seed=6):
-        assert loaded.search(query, 7).ids.tolist() == index.search(query, 7).ids.tolist()
-    loaded.add([3], vectors[:1])
-    assert loaded.search(vectors[0], 1).ids.tolist() == [3]
-    assert [p.name for p in tmp_path.iterdir()] == ["index"]
-
-
-def test_a_file_with_one_byte_changed_is_never_handed_to_faiss(tmp_path, monkeypatch):
-    index, _, _ = filled()
-    sha256 = index.save(tmp_path / "index")
-    data = bytearray((tmp_path / "index").read_bytes())
-    data[len(data) // 2] ^= 1
-    (tmp_path / "index").write_bytes(data)
-    monkeypatch.setattr(faiss, "deserialize_index", lambda _: pytest.fail("was read"))
-    with pytest.raises(VectorIndexError, match="SHA-256"):
-        VectorIndex.load(tmp_path / "index", sha256=sha256, dimension=16, count=50)
-
-
-@pytest.mark.parametrize("wrong", [{"dimension": 17}, {"count": 49}])
-def test_a_file_of_another_dimension_or_count_is_refused(tmp_path, wrong):
-    index, _, _ = filled()
-    expected = {"sha256": index.save(tmp_path / "index"), "dimension": 16, "count": 50}
-    with pytest.raises(VectorIndexError, match="50 vectors of dimension 16"):
-        VectorIndex.load(tmp_path / "index", **{**expected, **wrong})
-
-
-def test_another_kind_of_index_is_refused(tmp_path):
-    flat = faiss.IndexFlatIP(16)
-    data = faiss.serialize_index(flat).tobytes()
-    (tmp_path / "index").write_bytes(data)
-    import hashlib
-
-    with pytest.raises(VectorIndexError):
-        VectorIndex.load(
-            tmp_path / "index", sha256=hashlib.sha256(data).hexdigest(), dimension=16, count=0
-        )
-
-
 def test_searches_while_another_thread_adds_and_removes_find_whole_answers():
     index, _, vectors = filled()
     extra = unit_vectors(200, seed=7)
@@ -176,7 +132,7 @@ def test_searches_while_another_thread_adds_and_removes_find_whole_answers():
     def change() -> None:
         for at in range(0, 200, 10):
             index.add(np.arange(1000 + at, 1010 + at), extra[at : at + 10])
-            index.remove(range(1000 + at, 1005 + at))
+            index.remove(np.arange(1000 + at, 1005 + at))
 
     threads = [threading.Thread(target=search) for _ in range(6)]
     threads.append(threading.Thread(target=change))

@@ -1,0 +1,51 @@
+"""What the search by meaning needs of a collection of vectors, wherever they are kept.
+
+`rag/vector_index.py` keeps them on this machine; anything else with these methods will do. There is
+one collection for each script, so that searching in one script needs no filter.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rag.hits import Hits
+
+
+class Vectors(Protocol):
+    """Unit vectors of one dimension D under ids of the caller's; every thread may call anything.
+
+    Ids are never negative, and arrays of them are sorted, without repetition, unless said.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """All ids (N,), rising. The array is shared: it must not be changed."""
+
+    def add(self, ids: ArrayLike, vectors: ArrayLike) -> None:
+        """Add `vectors` (N, D) under `ids` (N,), in any order; an id that is there is refused."""
+
+    def remove(self, ids: ArrayLike) -> int:
+        """Remove those of `ids` that are there; returns how many."""
+
+    def search(
+        self, query: NDArray[np.float32], k: int, allowed: NDArray[np.int64] | None = None
+    ) -> Hits:
+        """The `k` best of all, or of those of `allowed` that are there, for `query` (D,)."""
+
+    def cosines(self, query: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The exact products (n,) of `query` (D,) with the vectors of `ids` (n,), in their order.
+
+        NaN where an id is not there: another thread may just have removed it.
+        """
+
+    def get(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors (n, D) of `ids` (n,), in their order; NaN where an id is not there."""
+
+    def mean(self) -> NDArray[np.float32]:
+        """The mean (D,) of all vectors; zeros when there are none."""
