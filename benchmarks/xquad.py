@@ -100,7 +100,7 @@ class Collection:
 
     @cached_property
     def _place_of(self) -> dict[int, int]:
-        passages = self._store.passages_by_id(self._store.contents().passage_ids)
+        passages = self._store.passages_by_id(self._store.passage_ids())
         return {passage.id: int(passage.document) for passage in passages}
 
     def by_fusion(self, question: str) -> list[int]:
@@ -108,7 +108,7 @@ class Collection:
         return [int(p.document) for p in (*found.passages, *found.rejected)]
 
     def by_vectors(self, question: str) -> list[int]:
-        hits = self._indexes.vectors.search(self._embedder.embed_query(question), DEPTH)
+        hits = self._indexes.nearest(self._embedder.embed_query(question), DEPTH)
         return [self._place_of[id_] for id_ in hits.ids.tolist()]
 
     def by_words(self, question: str) -> list[int]:

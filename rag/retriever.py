@@ -40,7 +40,7 @@ class Retriever:
         started = perf_counter()
         index = self._indexes.current()
         allowed = None if document_ids is None else self._store.passage_ids(document_ids)
-        considered = len(index.vectors if allowed is None else index.vectors.ids & allowed)
+        considered = index.count(allowed)
         best: list[RetrievedPassage] = []
         if content_terms(query) and considered:
             vector = self._embedder.embed_query(query)  # (D,)
