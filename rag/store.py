@@ -173,7 +173,7 @@ class DocumentStore:
 
     def passage_ids(self, document_ids: Iterable[str] | None = None) -> NDArray[np.int64]:
         """Ids (N,) of the passages of these documents, or of all, rising."""
-        where, values = "", ()
+        where, values = "", tuple[str, ...]()
         if document_ids is not None:
             where = "WHERE document IN (SELECT value FROM json_each(?))"
             values = (json.dumps(list(document_ids)),)
