@@ -31,6 +31,8 @@ class Question:
     article: int
     answer: str
     answer_start: int
+    answers: tuple[str, ...] = ()  # all that count as right, `answer` first
+    starts: tuple[int, ...] = ()  # where each stands in its paragraph
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,12 @@ def read_squad(path: Path) -> DataSet:
             data.paragraphs.append(paragraph["context"])
             data.articles.append(number)
             for asked in paragraph["qas"]:
-                answer = asked["answers"][0]
+                if not asked["answers"]:  # SQuAD 2.0 has some that nothing answers
+                    continue
+                answers = [(one["text"], one["answer_start"]) for one in asked["answers"]]
+                texts, starts = zip(*answers, strict=True)
                 data.questions.append(
-                    Question(
-                        asked["question"], place, number, answer["text"], answer["answer_start"]
-                    )
+                    Question(asked["question"], place, number, texts[0], starts[0], texts, starts)
                 )
     return data
 
