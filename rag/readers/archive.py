@@ -12,10 +12,15 @@ import zlib
 from rag.readers.blocks import MEGABYTE, DocumentError, Limits
 
 _CHUNK = 256 * 1024
+_PAGES = (".svg", ".htm", ".html")
 
 
-def check_archive(data: bytes, limits: Limits) -> None:
+def check_archive(data: bytes, limits: Limits, pages: tuple[str, ...] = _PAGES) -> None:
     """Refuse a ZIP with too many entries, too much in it, or XML that declares entities.
+
+    Args:
+        pages: endings of the names of entries that may declare a document type, as pages do; who
+            reads these must do so with a parser that knows no entities.
 
     Raises:
         DocumentError: "damaged", "encrypted", "archive_bomb" or "unsafe".
@@ -31,7 +36,7 @@ def check_archive(data: bytes, limits: Limits) -> None:
                 raise DocumentError(
                     "encrypted", "This document is encrypted. Save it without a password."
                 )
-            total += _inflated_size(archive, entry, limits.archive_bytes - total, limits)
+            total += _inflated_size(archive, entry, limits.archive_bytes - total, limits, pages)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise DocumentError(
             "damaged", "This document is damaged or incomplete. Save it again and add it once more."
@@ -39,12 +44,16 @@ def check_archive(data: bytes, limits: Limits) -> None:
 
 
 def _inflated_size(
-    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, allowed: int, limits: Limits
+    archive: zipfile.ZipFile,
+    entry: zipfile.ZipInfo,
+    allowed: int,
+    limits: Limits,
+    pages: tuple[str, ...],
 ) -> int:
     """The bytes that really come out of one entry, once they have been looked through."""
     size = 0
     before = b""
-    is_page = entry.filename.lower().endswith((".svg", ".htm", ".html"))  # never parsed here
+    is_page = entry.filename.lower().endswith(pages)
     with archive.open(entry) as stream:
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
@@ -56,7 +65,7 @@ def _inflated_size(
             if b"<!DOCTYPE" in window or b"<!ENTITY" in window:
                 raise DocumentError(
                     "unsafe",
-                    "This document's XML declares its own document type, which no word processor "
+                    "This document's XML declares its own document type, which no Office program "
                     "writes and which can be used to exhaust a computer. It was not read.",
                 )
             before = chunk[-32:]
@@ -67,5 +76,5 @@ def _bomb(reason: str) -> DocumentError:
     return DocumentError(
         "archive_bomb",
         f"This document was not opened because {reason}, which is far from an ordinary document. "
-        "Save it again, with smaller pictures or in parts.",
+        "Save it again in parts, or with smaller pictures.",
     )
