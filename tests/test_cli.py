@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ import pytest
 
 from generation.config import GenerationConfig
 from generation.method import Method
+from rag.store import DocumentStore
+from tests.fakes import FakeEmbedder
 from ui import cli, cli_options
 from ui.cli_files import files_to_add
 
@@ -293,3 +296,48 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=30)
     assert done.stdout.decode().strip().endswith("[]")
+
+
+@pytest.fixture
+def real_store(tmp_path):
+    embedder = FakeEmbedder()
+    store = DocumentStore(tmp_path / "data", embedder.identity, embedder.dimension)
+    yield SimpleNamespace(indexed_store=lambda: (store, embedder)), store, embedder
+    store.close()
+
+
+def zipped(path, names):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"About {name}.")
+    return path
+
+
+def test_a_zip_is_added_document_by_document(real_store, tmp_path, capsys):
+    application, store, _ = real_store
+    path = zipped(tmp_path / "docs.zip", ["a.md", "b/c.md"])
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("empty.md", "")
+    assert run(application, "add", str(path)) == 1
+    out, err = capsys.readouterr()
+    assert [line.split()[-1] for line in out.splitlines()] == ["docs/a.md", "docs/b/c.md"]
+    assert "docs/empty.md was not added: This file is empty" in err
+    assert sorted(d.name for d in store.documents()) == ["docs/a.md", "docs/b/c.md"]
+
+
+def test_an_interrupt_keeps_what_was_added_and_says_so(real_store, tmp_path, capsys, monkeypatch):
+    application, store, embedder = real_store
+    real = embedder.embed_passages
+
+    def interrupted(texts, progress=None, should_stop=None):
+        if "b.md" in texts[0]:
+            raise KeyboardInterrupt
+        return real(texts)
+
+    monkeypatch.setattr(embedder, "embed_passages", interrupted)
+    path = zipped(tmp_path / "docs.zip", ["a.md", "b.md", "c.md"])
+    assert run(application, "add", str(path)) == 130
+    out, err = capsys.readouterr()
+    assert "docs/a.md" in out
+    assert "What is listed above was added and stays." in err
+    assert [d.name for d in store.documents()] == ["docs/a.md"]
