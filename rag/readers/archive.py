@@ -12,7 +12,7 @@ import zlib
 from rag.readers.blocks import MEGABYTE, DocumentError, Limits
 
 _CHUNK = 256 * 1024
-_PAGES = (".svg", ".htm", ".html")
+_PAGES = (".svg", ".htm", ".html", ".bin")  # the last may be settings of a printer
 
 
 def check_archive(data: bytes, limits: Limits, pages: tuple[str, ...] = _PAGES) -> None:
