@@ -5,7 +5,6 @@ anything here can be rebuilt from it. Does not know how the two kinds of hits ar
 """
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,12 +58,8 @@ class Searchable:
 class Indexes:
     """The indexes of one store. Every method may be called by any thread."""
 
-    def __init__(
-        self, store: DocumentStore, open_vectors: Callable[[Script], Vectors] | None = None
-    ) -> None:
-        """`open_vectors` opens vectors that are kept elsewhere and hold what the store holds."""
+    def __init__(self, store: DocumentStore) -> None:
         self._store = store
-        self._open_vectors = open_vectors
         self._lock = threading.Lock()
         self._revision: str | None = None
         self._position = Position()
@@ -86,9 +81,10 @@ class Indexes:
             return self._current
 
     def _opened(self) -> Searchable:
-        dimension = self._store.dimension
-        if self._open_vectors is not None:
-            vectors = {script: self._open_vectors(script) for script in SCRIPTS}
+        dimension, elsewhere = self._store.dimension, self._store.elsewhere
+        vectors: dict[Script, Vectors]
+        if elsewhere is not None:
+            vectors = {script: elsewhere.open(script) for script in SCRIPTS}
         else:
             assert dimension is not None  # the store's revision was read: so there is an embedder
             vectors = {script: VectorIndex(dimension) for script in SCRIPTS}
@@ -102,6 +98,9 @@ class Indexes:
         """
         for script, part in index.vectors.items():
             part.remove(changes.removed)
+            if self._store.elsewhere is not None:
+                self._store.elsewhere.fill(script, changes.added[script])
+                continue
             for batch in _batches(changes.added[script], part.ids):
                 part.add(*self._store.vectors(batch.tolist()))
         index.words.remove(changes.removed)

@@ -19,7 +19,8 @@ CREATE TABLE state (
     revision TEXT NOT NULL,
     embedder TEXT, dimension INTEGER,
     next_embedder TEXT,
-    index_files TEXT
+    index_files TEXT,
+    store_id TEXT, vectors_at TEXT
 );
 INSERT INTO state (one, generation, revision) VALUES (1, 0, lower(hex(randomblob(8))));
 CREATE TABLE documents (
@@ -33,8 +34,9 @@ CREATE TABLE documents (
     added_at TEXT NOT NULL
 );
 """
-# `vector` is NULL where vectors are kept elsewhere. `removals` notes every passage that is gone, in
-# the order of going, so that an index learns of them without reading the ids of all that are there.
+# `vector` is NULL once Milvus has it (at `vectors_at`, in collections named after `store_id`).
+# `removals` notes every passage that is gone, in the order of going, so that an index learns of
+# them without reading the ids of all that are there.
 _PASSAGES = """
 CREATE TABLE passages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -68,6 +70,8 @@ def upgrade(db: sqlite3.Connection, version: int) -> bool:
         db,
         """
         ALTER TABLE state ADD COLUMN index_files TEXT;
+        ALTER TABLE state ADD COLUMN store_id TEXT;
+        ALTER TABLE state ADD COLUMN vectors_at TEXT;
         ALTER TABLE state DROP COLUMN cached_revision;
         ALTER TABLE state DROP COLUMN cached_sha256;
         DROP INDEX passages_of_document;

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rag.chunking import Passage
 from rag.database import Database, StoreError
 from rag.documents import Document
+from rag.milvus_vectors import MilvusVectors
 from rag.records import (
     Changes,
     Position,
@@ -28,6 +29,7 @@ from rag.records import (
     read_passages,
 )
 from rag.terms import scripts_of
+from rag.vector_place import agreed_place, check_place
 
 FILE_NAME = "documents.sqlite"
 
@@ -57,26 +59,40 @@ class DocumentStore:
 
     Without an embedder's identity it can be read and removed from, but not added to or searched.
     Raises EmbedderChanged when its vectors were made by another embedder; `reembed` mends that.
+    `vectors_at` is where they are to be, `sqlite` or `milvus:URI`; None is wherever they are.
     """
 
     def __init__(
-        self, root: Path, embedder_identity: str | None = None, dimension: int | None = None
+        self,
+        root: Path,
+        embedder_identity: str | None = None,
+        dimension: int | None = None,
+        vectors_at: str | None = None,
+        milvus_token: str | None = None,
     ) -> None:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root = root
         self.embedder_identity = embedder_identity
         self.dimension = dimension
+        self.elsewhere: MilvusVectors | None = None
         self.database = Database(root / FILE_NAME)
         try:
-            if embedder_identity is not None:
+            if embedder_identity is not None and dimension is not None:
                 with self.database.change() as db:
+                    self._place = agreed_place(db, vectors_at, milvus_token)
                     self._claim(db)
+                if self._place is not None:
+                    self.elsewhere = MilvusVectors(
+                        self.database, self._place, embedder_identity, dimension
+                    )
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self.database.close()
+        if self.elsewhere is not None:
+            self.elsewhere.close()
 
     @property
     def generation(self) -> int:
@@ -188,11 +204,12 @@ class DocumentStore:
             return read_changes(db, since)
 
     def vectors(self, ids: Iterable[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Ids (N,) and vectors (N, D) of those of `ids` that are there."""
+        """Ids (N,) and vectors (N, D) of those of `ids` that are there and not in Milvus."""
         with self.database.read() as db:
             self._check_embedder(db)
             rows = db.execute(
-                "SELECT id, vector FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+                "SELECT id, vector FROM passages WHERE vector IS NOT NULL"
+                " AND id IN (SELECT value FROM json_each(?))",
                 (json.dumps([int(id_) for id_ in ids]),),
             ).fetchall()
         found = np.array([id_ for id_, _ in rows], np.int64)  # (N,)
@@ -226,6 +243,7 @@ class DocumentStore:
         if stored != (self.embedder_identity, self.dimension):
             (count,) = db.execute("SELECT count(*) FROM passages").fetchone()
             raise EmbedderChanged(str(stored[0]), self.embedder_identity, count)
+        check_place(db, self._place)
 
     def _checked(
         self, document: Document, passages: Sequence[Passage], vectors: NDArray[np.float32]
