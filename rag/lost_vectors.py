@@ -1,4 +1,4 @@
-"""Vectors that Milvus has lost, made again from the passages' text.
+"""Vectors that Milvus has lost, or that were left behind there, made again from passages' text.
 
 Does not decide whether to; the person is told first.
 """
@@ -21,14 +21,12 @@ def restore_lost(
     progress: Callable[[str, int, int], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> int:
-    """Embed again the passages whose vectors Milvus lost; how many that were.
+    """Embed again the passages that have no vector (any more); how many that were.
 
     Each batch is committed to SQLite, from where the index is filled: so it may be stopped or
     killed, and goes on where it was.
     """
-    if store.elsewhere is None:
-        return 0
-    lost = store.elsewhere.lost().tolist()
+    lost = (store.without_vector() if store.elsewhere is None else store.elsewhere.lost()).tolist()
     for at in range(0, len(lost), _BATCH):
         if progress is not None:
             progress("embed", at, len(lost))

@@ -111,7 +111,7 @@ class MilvusIndex:
                 return 0
             kept = np.setdiff1d(self._ids, present, assume_unique=True)
             if self._mean is not None and len(kept):
-                gone = self.get(present).sum(axis=0, dtype=np.float64)
+                gone = self._there(present).sum(axis=0, dtype=np.float64)
                 self._mean = (self._mean * len(self._ids) - gone) / len(kept)
             with self._connection.explained() as client, self._connection.writing:
                 for at in range(0, len(present), _FILTERED):
@@ -162,7 +162,7 @@ class MilvusIndex:
         with self._lock:
             if self._mean is None:
                 step = max(1, -(-len(self._ids) // _SAMPLE))
-                rows = self.get(self._ids[::step])
+                rows = self._there(self._ids[::step])
                 self._mean = rows.mean(axis=0, dtype=np.float64) if len(rows) else None
             if self._mean is None or len(self._ids) == 0:
                 return np.zeros(self.dimension, np.float32)
@@ -172,6 +172,11 @@ class MilvusIndex:
         """Delete the collection; this index cannot be used any more."""
         with self._connection.explained() as client, self._connection.writing:
             client.drop_collection(self.name, timeout=CALL_SECONDS)
+
+    def _there(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """As `get`, without those that another process removed meanwhile."""
+        rows = self.get(ids)
+        return rows[np.isfinite(rows).all(axis=1)]
 
     def _nearest(
         self, row: NDArray[np.float32], k: int, among: NDArray[np.int64] | None

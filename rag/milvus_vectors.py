@@ -31,7 +31,7 @@ class VectorsLost(StoreError):
     def __init__(self, address: MilvusAddress, missing: int) -> None:
         super().__init__(
             "vectors_lost",
-            f"{address} has lost the vectors of {missing} passages: start Glassbox again, "
+            f"{address} has lost the vectors of {missing} passage(s): start Glassbox again, "
             "and it makes them anew from the passages' text",
         )
         self.missing = missing
@@ -45,8 +45,9 @@ class MilvusVectors:
     ) -> None:
         self.address = address
         self._database, self._dimension = database, dimension
-        self._family = f"glassbox_{_store_id(database)}_"
-        embedder = hashlib.sha256(embedder_identity.encode()).hexdigest()[:16]
+        # The address too, so that one server under two names is never moved onto itself.
+        self._family = f"glassbox_{_store_id(database)}_{_short_hash(address.uri)}_"
+        embedder = _short_hash(embedder_identity)
         self._names = {script: f"{self._family}{embedder}_{script}" for script in SCRIPTS}
         self._lock = threading.Lock()
         self._connection: MilvusConnection | None = None
@@ -71,7 +72,7 @@ class MilvusVectors:
                     self._connection = MilvusConnection(self.address)
                     self._drop_others(self._connection)
                 index = MilvusIndex(self._connection, self._names[script], self._dimension)
-                orphans = np.setdiff1d(index.ids, self._passages(script))
+                orphans = np.setdiff1d(index.ids, self.passages(script))
                 if len(orphans):
                     self._retire(int(orphans[-1]))
                     index.remove(orphans)
@@ -86,6 +87,9 @@ class MilvusVectors:
         Raises VectorsLost when neither Milvus nor SQLite has the vector of one that is there.
         """
         index = self.open(script)
+        if len(ids) > _BATCH:  # at a start: nearly all are where they belong
+            held = self.passages(script, "vector IS NOT NULL")
+            ids = np.union1d(np.intersect1d(ids, held), np.setdiff1d(ids, index.ids))
         for at in range(0, len(ids), _BATCH):
             if progress is not None:
                 progress(f"Handing vectors over to {self.address}", at, len(ids))
@@ -94,14 +98,17 @@ class MilvusVectors:
             missing = np.setdiff1d(batch, index.ids)
             if len(missing):  # another process handed them over, or removed them, or they are lost
                 index.adopt(missing)
-                lost = self._without_vector(np.setdiff1d(missing, index.ids))
-                if len(lost):
-                    raise VectorsLost(self.address, len(lost))
+                if len(self._without_vector(np.setdiff1d(missing, index.ids))):
+                    raise VectorsLost(self.address, len(self.lost()))
             self.let_go(np.intersect1d(batch, index.ids))
+
+    def fill_all(self, progress: Progress | None = None) -> None:
+        for script in SCRIPTS:
+            self.fill(script, self.passages(script), progress)
 
     def copy(self, index: MilvusIndex, ids: NDArray[np.int64]) -> None:
         """Give Milvus those of the vectors of `ids` that SQLite holds and it lacks."""
-        found, rows = self._held(np.setdiff1d(ids, index.ids))
+        found, rows = self.held(np.setdiff1d(ids, index.ids))
         index.add(found, rows)
 
     def let_go(self, ids: NDArray[np.int64]) -> None:
@@ -116,7 +123,7 @@ class MilvusVectors:
     def lost(self) -> NDArray[np.int64]:
         """Ids (N,) of the passages whose vector is neither here nor there."""
         missing = [
-            np.setdiff1d(self._passages(script, "vector IS NULL"), self.open(script).ids)
+            np.setdiff1d(self.passages(script, "vector IS NULL"), self.open(script).ids)
             for script in SCRIPTS
         ]
         return np.concatenate(missing)
@@ -144,14 +151,15 @@ class MilvusVectors:
                 "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'passages'", (last,)
             )
 
-    def _passages(self, script: Script, where: str = "1") -> NDArray[np.int64]:
+    def passages(self, script: Script, where: str = "1") -> NDArray[np.int64]:
+        """Ids (N,) of the passages in one script, rising. `where` is a clause of our own."""
         with self._database.read() as db:
             rows = db.execute(
                 f"SELECT id FROM passages WHERE script = ? AND {where} ORDER BY id", (script,)
             ).fetchall()
         return np.array(rows, np.int64).reshape(-1)
 
-    def _held(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def held(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Ids (N,) and vectors (N, D) of those that SQLite holds."""
         with self._database.read() as db:
             rows = db.execute(
@@ -171,6 +179,10 @@ class MilvusVectors:
                 (json.dumps(ids.tolist()),),
             ).fetchall()
         return np.array(rows, np.int64).reshape(-1)
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _store_id(database: Database) -> str:

@@ -216,6 +216,12 @@ class DocumentStore:
         joined = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
         return found, joined.reshape(len(rows), self.dimension or 0)  # (N, D)
 
+    def without_vector(self) -> NDArray[np.int64]:
+        """Ids (N,) of the passages whose vector is not in this file, rising."""
+        with self.database.read() as db:
+            rows = db.execute("SELECT id FROM passages WHERE vector IS NULL ORDER BY id").fetchall()
+        return np.array(rows, np.int64).reshape(-1)
+
     def index_files(self) -> str | None:
         """What `record_index_files` noted last, in this very file or in the one it is a copy of."""
         with self.database.read() as db:
