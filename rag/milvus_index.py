@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag.hits import Hits, best_first, no_hits
 from rag.milvus_connection import CALL_SECONDS, MilvusConnection, MilvusError
-from rag.vector_index import VectorIndexError
+from rag.vectors import VectorIndexError
 
 _ROWS = 1000  # vectors in one message: 1.5 MB at 384 numbers, and Milvus takes 64
 _FILTERED = 8000  # ids in one filter

@@ -12,6 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from rag.hits import Hits
 
 
+class VectorIndexError(ValueError):
+    """Vectors, ids or an index file that cannot be used; the message says what is wrong."""
+
+
 class Vectors(Protocol):
     """Unit vectors of one dimension D under ids of the caller's; every thread may call anything.
 
