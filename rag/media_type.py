@@ -52,9 +52,7 @@ _EXTENSIONS = {
 }
 _CLAIMED = {"pdf": PDF, "docx": DOCX, "pptx": PPTX, "xlsx": XLSX, "epub": EPUB}
 
-_SUPPORTED = (
-    "Save it as PDF, DOCX, PPTX, XLSX, CSV, EPUB, HTML, Markdown or plain text, or an e-mail as EML."
-)
+_SUPPORTED = "Save it as PDF, DOCX, PPTX, XLSX, CSV, EPUB, HTML, Markdown or plain text, or an e-mail as EML."
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_KINDS = (  # (the name of a stream in it, what it is and what to do)
     ("__substg1.0_", "an Outlook message (.msg). Save it as EML."),
@@ -88,7 +86,9 @@ _MAIN_PARTS = (  # (its type in an Office package, with macros and templates; it
     ),
     (re.compile(rb"(spreadsheetml|ms-excel)\.[\w.]{0,80}main\+xml"), "xl/workbook.xml", XLSX),
 )
-_OPEN_DOCUMENT = re.compile(rb"application/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation)")
+_OPEN_DOCUMENT = re.compile(
+    rb"application/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation)"
+)
 _SAVE_AS = {b"text": "DOCX", b"spreadsheet": "XLSX", b"presentation": "PPTX"}
 _HTML_START = re.compile(
     rb"^(?:\xef\xbb\xbf)?(?:\s|<\?xml[^>]{0,200}>|<!--.{0,2000}?-->)*<(?:!doctype\s+html|html[\s>])",

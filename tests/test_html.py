@@ -112,3 +112,11 @@ def test_huge_spans_cost_nothing(tmp_path: Path) -> None:
 
 def test_markup_characters_alone_are_only_text(tmp_path: Path) -> None:
     assert read("<html>List<int> 1 < 2 && $5", tmp_path).text.startswith("List")
+
+
+def test_tags_that_xhtml_closes_at_once_hide_nothing(tmp_path: Path) -> None:
+    markup = (
+        '<?xml version="1.0"?><html><head><title/><script src="x.js"/></head>'
+        '<body><h1><a id="x"/>One</h1><p>Two<br/>three</p><div/></body></html>'
+    )
+    assert read(markup, tmp_path, "a.xhtml").text == "One\n\nTwo\nthree"

@@ -195,7 +195,9 @@ def test_a_truncated_or_broken_presentation_is_refused(deck: Any, tmp_path: Path
     for name in (SLIDE, "ppt/presentation.xml", "[Content_Types].xml", "_rels/.rels"):
         changes = {name: lambda old: old[: len(old) // 2]}
         path = rewrite(tmp_path / "whole.pptx", tmp_path / "a.pptx", changes)
-        assert code_of(lambda: load_document(tmp_path / "a.pptx")) in ("damaged", "unsupported"), path
+        assert code_of(lambda: load_document(tmp_path / "a.pptx")) in ("damaged", "unsupported"), (
+            path
+        )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,14 @@ def test_titles_above_a_table_are_lines_of_their_own() -> None:
 
 
 def test_headings_reach_over_empty_rows_to_more_of_the_same_columns() -> None:
-    rows = [row("City", "People"), row("Rome", 5), row(), row("Oslo", 1), row("All"), row("Bern", 2)]
+    rows = [
+        row("City", "People"),
+        row("Rome", 5),
+        row(),
+        row("Oslo", 1),
+        row("All"),
+        row("Bern", 2),
+    ]
     assert text(rows).splitlines()[2] == "City: Oslo; People: 1"
     assert text(rows).splitlines()[-1] == "City: Bern; People: 2"
     rows.insert(4, row())

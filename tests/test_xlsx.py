@@ -76,7 +76,9 @@ def test_the_last_result_of_a_formula_is_read(tmp_path: Path) -> None:
     book([["Item", "Sum"], ["a", 1], ["b", 2], ["all", 0]]).save(tmp_path / "plain.xlsx")
     cell, formula = b'<c r="B4" t="n"><v>0</v></c>', b'<c r="B4"><f>SUM(B2:B3)</f><v>3</v></c>'
     path = rewrite(
-        tmp_path / "plain.xlsx", tmp_path / "a.xlsx", {SHEET: lambda old: old.replace(cell, formula)}
+        tmp_path / "plain.xlsx",
+        tmp_path / "a.xlsx",
+        {SHEET: lambda old: old.replace(cell, formula)},
     )
     document = load_document(path)
     assert document.text.splitlines()[-1] == "Item: all; Sum: 3"
@@ -201,7 +203,10 @@ def test_bombs_are_refused_and_cost_the_server_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        (b"</sheetData>", b'<row r="1048576"><c r="XFD1048576" t="inlineStr"><is><t>far</t></is></c>'),
+        (
+            b"</sheetData>",
+            b'<row r="1048576"><c r="XFD1048576" t="inlineStr"><is><t>far</t></is></c>',
+        ),
         (b"</sheetData>", b'<row r="999999999999"><c><v>1</v></c>'),
         (b"</sheetData>", b'<row r="4"><c r="D4"><v>1e999</v></c><c r="E4"><v>9</v></c>'),
     ],

@@ -77,7 +77,9 @@ def _separator(text: str) -> str:
 
     def fit(separator: str) -> float:
         try:
-            sizes = Counter(len(row) for row in csv.reader(_lines(sample), delimiter=separator) if row)
+            sizes = Counter(
+                len(row) for row in csv.reader(_lines(sample), delimiter=separator) if row
+            )
         except csv.Error:
             return 0
         counts = {size: rows for size, rows in sizes.items() if size > 1}

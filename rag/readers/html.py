@@ -7,7 +7,7 @@ how instructions are smuggled into pages). Nothing is fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, PageElement, PreformattedString, Tag
@@ -33,6 +33,11 @@ _META_CHARSET = re.compile(
 )
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.:-]+)""")
 _OWN_DOCUMENT_TYPE = re.compile(r"<!doctype[^>\[]{0,1000}\[", re.IGNORECASE)
+_XHTML = re.compile(r"\s*<\?xml\b[^>]{0,200}>")
+_EMPTY_TAG = re.compile(r"<([A-Za-z][\w:.-]{0,50})([^<>]*)/>")
+_VOID = frozenset(
+    "area base br col embed hr img input link meta param source track wbr".split()
+)  # these never have an end
 _MOST_SPANNED = 200
 
 
@@ -42,18 +47,40 @@ def read_html(source: Source) -> Iterator[Block]:
     Raises:
         DocumentError: "binary", or "unsafe" if the page declares entities of its own.
     """
-    markup = clean(decode(source.data, declared_charset(source.data), source.warn))
+    soup = parse_page(source.data, declared_charset(source.data), source.warn)
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    if title and not soup.find("h1"):
+        yield Block(title, level=1)
+    yield from page_blocks(soup)
+
+
+def parse_page(data: bytes, charset: str | None, warn: Callable[[str], None]) -> BeautifulSoup:
+    """The tree of a page. Raises DocumentError as `read_html`.
+
+    Args:
+        charset: what the page or its wrapping says of its encoding; believed only if it fits.
+    """
+    markup = clean(decode(data, charset, warn))
     if _OWN_DOCUMENT_TYPE.search(markup[:100_000]):
         raise DocumentError(
             "unsafe",
             "This page declares its own document type, which no browser heeds and which can be "
             "used to exhaust a computer. It was not read. Save the page again from a browser.",
         )
-    soup = BeautifulSoup(markup, "lxml")
-    title = soup.title.get_text(" ", strip=True) if soup.title else ""
-    if title and not soup.find("h1"):
-        yield Block(title, level=1)
-    yield from _Walk().blocks(soup)
+    if declaration := _XHTML.match(markup):
+        # In HTML, `<title/>` would open a title that never ends.
+        markup = _EMPTY_TAG.sub(_with_end_tag, markup[declaration.end() :])
+    return BeautifulSoup(markup, "lxml")
+
+
+def page_blocks(soup: BeautifulSoup) -> Iterator[Block]:
+    """The blocks of a page's body."""
+    return _Walk().blocks(soup)
+
+
+def _with_end_tag(match: re.Match[str]) -> str:
+    name, attributes = match[1], match[2]
+    return match[0] if name.lower() in _VOID else f"<{name}{attributes}></{name}>"
 
 
 def declared_charset(data: bytes) -> str | None:

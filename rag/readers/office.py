@@ -66,7 +66,9 @@ def _without_media(archive: zipfile.ZipFile, content_types: bytes) -> io.BytesIO
     with zipfile.ZipFile(copy, "w") as plain:
         for name in dict.fromkeys(archive.namelist()):
             is_xml = name.lower().endswith((".xml", ".rels"))
-            data = content_types if name == _CONTENT_TYPES else archive.read(name) if is_xml else b""
+            data = (
+                content_types if name == _CONTENT_TYPES else archive.read(name) if is_xml else b""
+            )
             plain.writestr(name, data)
     copy.seek(0)
     return copy

@@ -28,7 +28,9 @@ from rag.readers.sheets import Row, SheetCell, sheet_blocks
 
 _CHUNK = 256 * 1024
 _OVERLAP = 2_000  # characters of XML: longer than what is looked for
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^>]{0,200}?\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_MERGED = re.compile(
+    rb'<(?:\w+:)?mergeCell\b[^>]{0,200}?\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"'
+)
 _UNCOMPUTED = re.compile(
     rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f\b[^<>]{0,1000}/>)\s*"
     rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>|</(?:\w+:)?c>)"
