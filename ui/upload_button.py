@@ -24,6 +24,7 @@ STEPS = {
     "embed": "upload.step_embed",
 }
 SHOWN_FILES = 60  # lines at once
+DRAW_SECONDS = 0.1  # between two drawings: thousands of small files would be more than can be seen
 
 
 def wire_upload(
@@ -47,11 +48,15 @@ def wire_upload(
         named = [(file["path"], file.get("orig_name") or "") for file in files or ()]
         with running.run(request.session_hash or "") as flag:
             yield gr.skip(), gr.update(visible=True), gr.skip()
+            states: Sequence[FileUpdate] = ()
+            drawn = 0.0
             for states in add_files(parts, named, flag.is_set):
-                yield progress_view(states, lang), gr.skip(), gr.skip()
-                if any(state.state == "done" for state in states):
-                    changed = time.time()
-        yield gr.skip(), gr.update(visible=False), changed
+                if time.monotonic() - drawn >= DRAW_SECONDS:
+                    drawn = time.monotonic()
+                    yield progress_view(states, lang), gr.skip(), gr.skip()
+            if any(state.state == "done" for state in states):
+                changed = time.time()
+        yield progress_view(states, lang), gr.update(visible=False), changed
 
     def on_cancel(request: gr.Request) -> None:
         running.stop(request.session_hash or "")
