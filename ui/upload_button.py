@@ -20,6 +20,9 @@ from ui.upload import FileUpdate, add_files
 
 STEPS = {
     "Reading pages": "upload.step_pages",
+    "Reading slides": "upload.step_slides",
+    "Reading sheets": "upload.step_sheets",
+    "Reading chapters": "upload.step_chapters",
     "Recognising text": "upload.step_ocr",
     "embed": "upload.step_embed",
 }
