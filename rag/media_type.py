@@ -52,7 +52,9 @@ _EXTENSIONS = {
 }
 _CLAIMED = {"pdf": PDF, "docx": DOCX, "pptx": PPTX, "xlsx": XLSX, "epub": EPUB}
 
-_SUPPORTED = "Save it as PDF, DOCX, PPTX, XLSX, CSV, EPUB, HTML, Markdown or plain text, or an e-mail as EML."
+_SUPPORTED = (
+    "Save it as PDF, DOCX, PPTX, XLSX, CSV, EPUB, HTML, Markdown or plain text, an e-mail as EML."
+)
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_KINDS = (  # (the name of a stream in it, what it is and what to do)
     ("__substg1.0_", "an Outlook message (.msg). Save it as EML."),

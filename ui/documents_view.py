@@ -15,7 +15,13 @@ from ui.i18n import h, t
 
 KINDS = {
     "application/pdf": "PDF",
+    "application/epub+zip": "EPUB",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "DOCX",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PPTX",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "XLSX",
+    "message/rfc822": "EML",
+    "text/csv": "CSV",
+    "text/tab-separated-values": "TSV",
     "text/html": "HTML",
     "text/markdown": "MD",
     "text/plain": "TXT",

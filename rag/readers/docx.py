@@ -1,9 +1,9 @@
 """Word documents to blocks, in the order of the body, tables in their place.
 
 A DOCX is a ZIP of XML files, so it can be a bomb twice over: `rag.readers.office` has it inflated
-under limits and looked through for entities before python-docx sees it. python-docx then finds the parts;
-the XML is walked here, since its own paragraphs and tables leave out content controls, text boxes,
-footnotes and insertions. Deleted and hidden text is left out.
+under limits and looked through for entities before python-docx sees it. python-docx then finds
+the parts; the XML is walked here, since its own paragraphs and tables leave out content controls,
+text boxes, footnotes and insertions. Deleted and hidden text is left out.
 """
 
 from __future__ import annotations

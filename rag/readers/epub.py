@@ -1,8 +1,9 @@
 """EPUB books to blocks: the files of the book in reading order, each a page of XHTML.
 
-A book is a ZIP. Its package file names the files and their order (the spine); the table of contents
-gives the title of those that have no heading of their own. Pages are read by `rag.readers.html`. The
-XML around them is parsed without entities, and every name in it is looked up in the archive only.
+A book is a ZIP. Its package file names the files and their order (the spine); the table of
+contents gives the title of those that have no heading of their own. Pages are read by
+`rag.readers.html`. The XML around them is parsed without entities, and every name in it is looked
+up in the archive only.
 """
 
 from __future__ import annotations

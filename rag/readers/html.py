@@ -35,9 +35,9 @@ _XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9
 _OWN_DOCUMENT_TYPE = re.compile(r"<!doctype[^>\[]{0,1000}\[", re.IGNORECASE)
 _XHTML = re.compile(r"\s*<\?xml\b[^>]{0,200}>")
 _EMPTY_TAG = re.compile(r"<([A-Za-z][\w:.-]{0,50})([^<>]*)/>")
-_VOID = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()
-)  # these never have an end
+_VOID = re.compile(  # tags that never have an end
+    "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr", re.IGNORECASE
+)
 _MOST_SPANNED = 200
 
 
@@ -80,7 +80,7 @@ def page_blocks(soup: BeautifulSoup) -> Iterator[Block]:
 
 def _with_end_tag(match: re.Match[str]) -> str:
     name, attributes = match[1], match[2]
-    return match[0] if name.lower() in _VOID else f"<{name}{attributes}></{name}>"
+    return match[0] if _VOID.fullmatch(name) else f"<{name}{attributes}></{name}>"
 
 
 def declared_charset(data: bytes) -> str | None:

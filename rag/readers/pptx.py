@@ -1,10 +1,10 @@
 """PowerPoint presentations to blocks: slides as pages, under their titles, with speaker notes.
 
-python-pptx opens the package and gives the slides in order; the XML of a slide is walked here, since
-its own shapes leave out what stands in alternate content, such as formulas and diagrams. On a slide
-the title comes first, then everything in the order in which a screen reader would say it. Tables and
-charts become rows with their headings. Hidden slides are left out and named in a warning. Footers
-are read once, slide numbers not at all.
+python-pptx opens the package and gives the slides in order; the XML of a slide is walked here,
+since its own shapes leave out what stands in alternate content, such as formulas and diagrams. On a
+slide the title comes first, then everything in the order in which a screen reader would say it.
+Tables and charts become rows with their headings. Hidden slides are left out and named in a
+warning. Footers are read once, slide numbers not at all.
 """
 
 from __future__ import annotations

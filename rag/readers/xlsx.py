@@ -1,11 +1,11 @@
 """Excel workbooks to blocks: each visible sheet under its name, each row a line with its headings.
 
 Values are those that the sheet shows: results of formulas as they were last computed, numbers in
-their format (`rag.readers.number_format`), merged cells in each row they cover. Rows are streamed by
-openpyxl, which leaves out what its read-only mode does not know: merged ranges, and formulas that
-were never computed. Both are looked for in the sheet's XML. Hidden sheets are left out, and named in
-a warning; rows and columns that are hidden or filtered are read. Charts, pictures, comments and
-text boxes are not.
+their format (`rag.readers.number_format`), merged cells in each row they cover. Rows are streamed
+by openpyxl, which leaves out what its read-only mode does not know: merged ranges, and formulas
+that were never computed. Both are looked for in the sheet's XML. Hidden sheets are left out, and
+named in a warning; rows and columns that are hidden or filtered are read. Charts, pictures,
+comments and text boxes are not.
 """
 
 from __future__ import annotations
