@@ -1,7 +1,9 @@
 """Markers such as [1] in an answer to the passages that were shown, and only those.
 
-`link_citations` reads the markers that the model wrote. `support` finds what stands behind a
-sentence without one, by shared words. Neither says that a sentence is true, only where to look.
+`link_citations` reads the markers that the model wrote, `without_unsupported` takes out those whose
+passage does not say what their sentence says, `support` finds what stands behind the others.
+It goes by shared words: it says where to look, not what is true, nor which of two passages that
+say the same was used. Measured attribution could say that, in the place of `_evidence`.
 """
 
 import re
@@ -9,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag.evidence import Span, best_sentence, sentences
+from rag.evidence import Evidence, Span, best_sentence, sentences
 from rag.terms import content_terms, tokenize
 
 # A fence that is still open runs to the end: while the answer is written, it may yet be closed.
@@ -73,13 +75,51 @@ def _markers(answer: str) -> list[tuple[int, int]]:
 class Support:
     """Sentence `start` to `end` of the answer shares most of its words with `span` of a passage.
 
-    `citation` counts passages from 1, as the markers do.
+    `citation` counts passages from 1, as the markers do; `written` says that the model wrote it.
     """
 
     start: int
     end: int
     citation: int
     span: Span
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class CheckedAnswer:
+    """`text` is the answer without markers that nothing supports; `supports` are spans of it."""
+
+    text: str
+    supports: tuple[Support, ...]
+
+
+def without_unsupported(answer: str, passages: Sequence[str]) -> str:
+    """`answer` without the markers whose passage does not say what their sentence says.
+
+    A number that no passage has is text and stays. Costs nothing while there is no marker.
+    """
+    text, plain = "", 0
+    for (start, end), sentence, numbers in _cited_sentences(answer, len(passages)):
+        kept = [n for n in numbers if _evidence(answer[slice(*sentence)], [passages[n - 1]])]
+        if kept == numbers:
+            continue
+        text += answer[plain:start] if kept else answer[plain:start].rstrip(" ")
+        text += f"[{', '.join(map(str, kept))}]" if kept else ""
+        plain = end
+    return text + answer[plain:]
+
+
+def check_citations(answer: str, passages: Sequence[str]) -> CheckedAnswer:
+    """A complete answer, its unsupported markers taken out, with what supports each sentence."""
+    text = without_unsupported(answer, passages)
+    found = support(text, passages)
+    for _, sentence, numbers in _cited_sentences(text, len(passages)):
+        for number in numbers:
+            evidence = _evidence(text[slice(*sentence)], [passages[number - 1]])
+            if evidence is not None:
+                found.append(Support(*sentence, number, evidence.span, written=True))
+    found.sort(key=lambda one: (one.start, one.citation))
+    return CheckedAnswer(text, tuple(dict.fromkeys(found)))
 
 
 def support(answer: str, passages: Sequence[str]) -> list[Support]:
@@ -90,17 +130,54 @@ def support(answer: str, passages: Sequence[str]) -> list[Support]:
     """
     found = []
     hidden = [match.span() for match in _CODE.finditer(answer)]
-    marked = [start for start, _ in _markers(answer)]
+    marked = {sentence for _, sentence, _ in _cited_sentences(answer, len(passages))}
     for start, end in sentences(answer):
         if any(left < end and start < right for left, right in hidden):
             continue
-        if any(start <= at < end for at in marked):
+        if (start, end) in marked or not _says_something(answer[start:end]):
             continue
-        wanted = content_terms(_LIST_MARK.sub(" ", answer[start:end]))
-        best = best_sentence(passages, wanted)
-        if best is None or best.share < SUPPORTED:
-            continue
-        evidence = passages[best.text][slice(*best.span)]
-        if {t for t in wanted if _NUMBER.search(t)} <= set(tokenize(evidence)):
+        best = _evidence(answer[start:end], passages)
+        if best is not None:
             found.append(Support(start, end, best.text + 1, best.span))
     return found
+
+
+def _evidence(sentence: str, passages: Sequence[str]) -> Evidence | None:
+    """The sentence of `passages` that says most of what `sentence` says, numbers included."""
+    wanted = content_terms(_LIST_MARK.sub(" ", _MARKER.sub(" ", sentence)))
+    best = best_sentence(passages, wanted)
+    if best is None or best.share < SUPPORTED:
+        return None
+    said = set(tokenize(passages[best.text][slice(*best.span)]))
+    return best if {term for term in wanted if _NUMBER.search(term)} <= said else None
+
+
+def _cited_sentences(answer: str, count: int) -> list[tuple[Span, Span, list[int]]]:
+    """Each marker of passages 1 to `count`, the sentence that it belongs to, and its numbers.
+
+    That is the sentence that it stands in, or the one before: "It is so. [1]" is cut after "so.".
+    """
+    markers = _markers(answer)
+    if not markers or not count:
+        return []
+    spoken = [span for span in sentences(answer) if _says_something(answer[slice(*span)])]
+    found = []
+    for start, end in markers:
+        numbers = [int(number[0]) for number in _NUMBER.finditer(answer, start, end)]
+        cited = [number for number in numbers if 1 <= number <= count]
+        if cited:
+            found.append(((start, end), _sentence_of(start, answer, spoken), cited))
+    return found
+
+
+def _sentence_of(marker: int, answer: str, spoken: Sequence[Span]) -> Span:
+    """The last sentence begun before `marker`, unless a line begins with the marker."""
+    around = [(start, end) for start, end in spoken if start <= marker < end]
+    before = [span for span in spoken if _says_something(answer[span[0] : marker])]
+    if around and (not before or "\n" in answer[before[-1][1] : marker]):
+        return around[0]
+    return before[-1] if before else (marker, marker)
+
+
+def _says_something(text: str) -> bool:
+    return bool(tokenize(_MARKER.sub(" ", text)))

@@ -1,6 +1,7 @@
 """From a question to the turn of a conversation."""
 
 from generation.config import GenerationConfig
+from rag.citations import check_citations
 from tests.ui_fakes import parts, passage, retrieval
 from ui import asking
 from ui.settings import Settings
@@ -23,7 +24,12 @@ def test_the_context_is_measured_once_the_prompt_is_known_and_adds_up():
 
 def test_what_stands_behind_an_answer_is_looked_up_when_it_is_complete(monkeypatch):
     looked = []
-    monkeypatch.setattr(asking, "support", lambda text, texts: looked.append(texts) or [])
+
+    def look(text, texts):
+        looked.append(texts)
+        return check_citations(text, texts)
+
+    monkeypatch.setattr(asking, "check_citations", look)
     ask(parts(end_ids=frozenset()))
     assert looked == [[passage(1).text, passage(2).text]]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.citations import link_citations, support
+from rag.citations import CheckedAnswer, check_citations, link_citations, support
 
 
 def cited(answer: str, count: int = 3) -> list[int]:
@@ -122,3 +122,56 @@ def test_each_sentence_is_aligned_by_itself_and_list_numbers_do_not_count():
 
 def test_without_passages_nothing_is_supported():
     assert support("Petra Lindqvist planted the orchard.", []) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "checked"),
+    [
+        ("Petra Lindqvist planted the orchard. [1]", "Petra Lindqvist planted the orchard. [1]"),
+        ("Petra Lindqvist planted the orchard [2].", "Petra Lindqvist planted the orchard."),
+        ("Petra Lindqvist planted the orchard. [1, 2]", "Petra Lindqvist planted the orchard. [1]"),
+        (
+            "Petra Lindqvist [2] planted the orchard [1].",
+            "Petra Lindqvist planted the orchard [1].",
+        ),
+        ("The orchard was planted in 1912 [1].", "The orchard was planted in 1912."),
+        ("The moon is made of cheese [1][2]!", "The moon is made of cheese!"),
+        ("As it says in [9] and [1999].", "As it says in [9] and [1999]."),  # text, no citation
+        ("In code `a[1]`.", "In code `a[1]`."),
+        ("Pickers are paid by the crate. [2] It has four hundred trees. [1]",) * 2,
+        ("[1] The orchard has four hundred trees.\n[2] Pickers are paid by the crate.",) * 2,
+        ("[1]", ""),
+        ("守护人名叫沈静澜【3】。主灯在傍晚点亮【3】。", "守护人名叫沈静澜【3】。主灯在傍晚点亮。"),
+    ],
+)
+def test_a_marker_that_its_passage_does_not_support_is_taken_out(answer, checked):
+    assert check_citations(answer, ENGLISH + CHINESE).text == checked
+
+
+def test_every_sentence_points_at_its_passage_whether_or_not_the_model_marked_it():
+    answer = "The orchard has four hundred trees. [1] Pickers are paid by the crate [1]. It is big."
+    checked = check_citations(answer, ENGLISH)
+    pointed = [
+        (checked.text[s.start : s.end], s.citation, ENGLISH[s.citation - 1][slice(*s.span)])
+        for s in checked.supports
+    ]
+    assert pointed == [
+        ("The orchard has four hundred trees.", 1, "It has four hundred trees."),
+        ("[1] Pickers are paid by the crate.", 2, "Pickers are paid by the crate."),
+    ]
+    assert [s.written for s in checked.supports] == [True, False]
+
+
+def test_without_passages_an_answer_stays_as_it_is():
+    assert check_citations("So [1].", []) == CheckedAnswer("So [1].", ())
+
+
+@given(st.text(alphabet="[]【】12 ，.a`\n", max_size=40))
+def test_a_checked_answer_is_checked_already(answer):
+    passages = ["a a 1. 2 a.", "12 a"]
+    checked = check_citations(answer, passages)
+    assert check_citations(checked.text, passages) == checked
+    assert len(checked.text) <= len(answer)
+    for one in checked.supports:
+        assert checked.text[one.start : one.end].strip()
+        assert passages[one.citation - 1][slice(*one.span)]

@@ -85,9 +85,13 @@ def test_an_answer_never_becomes_markup(text):
         assert tag not in html
 
 
-def test_only_citations_of_shown_passages_are_linked():
-    html = compare_view.answer_html(side(["See [1] and [2]."], passage="Text"), None, "en")
-    assert html.count('class="cite"') == 1
+@pytest.mark.parametrize(
+    ("answer", "links"),
+    [("Rent is due monthly [1] and [2].", 1), ("The moon is far away [1].", 0)],
+)
+def test_only_supported_citations_of_shown_passages_are_linked(answer, links):
+    shown = side([answer], passage="The rent is due monthly.")
+    assert compare_view.answer_html(shown, None, "en").count('class="cite"') == links
 
 
 def test_the_receipt_says_what_is_equal_and_how_many_tokens_differ():

@@ -93,6 +93,11 @@ def test_a_sentence_with_a_marker_right_behind_it_gets_no_second_one():
     assert html("Three months. [1] Yes.", supports=[Support(0, 13, 1, (0, 5))]).count("-1>") == 1
 
 
+def test_a_sentence_that_the_model_marked_itself_gets_no_second_marker():
+    found = [Support(0, 18, 1, (0, 5), written=True)]
+    assert html("Three [1] months.", supports=found) == "<p>Three<cite-1> months.</p>\n"
+
+
 def test_a_model_cannot_write_what_we_found():
     assert "<found" not in html("a\ue0011\ue002")
 

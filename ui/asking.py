@@ -6,8 +6,9 @@ No Gradio in it: drains `ui.session.answer` at the pace of a page and measures t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rag.citations import Support, support
+from rag.citations import CheckedAnswer, check_citations, without_unsupported
 from ui.meter import ContextUse, measure
 from ui.pacing import paced
 from ui.parts import Parts
@@ -57,11 +58,13 @@ def ask(
     )
     for update in paced(updates):
         context = context or measured(update)
-        yield Turn(question, update, context, _supports(update))
+        checked = _checked(update)
+        yield Turn(question, replace(update, text=checked.text), context, checked.supports)
 
 
-def _supports(update: AnswerUpdate) -> tuple[Support, ...]:
-    """Which passages stand behind what was written, once all of it is."""
-    if update.stage != "done" or update.prompt is None or not update.prompt.used:
-        return ()
-    return tuple(support(update.text, [passage.text for passage in update.prompt.used]))
+def _checked(update: AnswerUpdate) -> CheckedAnswer:
+    """Without citations that nothing supports; once all is written, with what stands behind it."""
+    texts = [passage.text for passage in update.prompt.used] if update.prompt else []
+    if update.stage == "done":
+        return check_citations(update.text, texts)
+    return CheckedAnswer(without_unsupported(update.text, texts), ())

@@ -5,14 +5,13 @@ Pure functions from `ui.comparing.ComparisonUpdate` to strings. Knows nothing of
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 
 from generation.comparison import Side
 from generation.config import GenerationConfig
 from generation.step import FinishReason
 from generation.strategies import Method, strategy_name
-from rag.citations import Support, support
+from rag.citations import CheckedAnswer, check_citations, without_unsupported
 from ui import markdown
 from ui.comparing import SIDES, ComparisonUpdate, SideRun
 from ui.decoding_text import sampling_facts, strategy_text
@@ -83,8 +82,8 @@ def passages_html(update: ComparisonUpdate, language: str) -> str:
     if run is None or update.retrieval is None or not run.prompt.used:
         return ""
     done = update.stage == "done"
-    supports = _supports(run)
-    shown = passage_cards(run.prompt.used, run.text, supports, update.retrieval, language, done)
+    checked, found = _checked(run, run.text), update.retrieval
+    shown = passage_cards(run.prompt.used, checked.text, checked.supports, found, language, done)
     cards = [f'<div id="compare-passage-{n}">{card}</div>' for n, card in enumerate(shown, 1)]
     title = h(language, "compare.passages_title", count=len(cards))
     return f'<h3 class="label">{title}</h3><div class="compare-passages">{"".join(cards)}</div>'
@@ -125,16 +124,11 @@ def run_facts(run: SideRun, language: str) -> list[str]:
 def answer_html(run: SideRun, divergence: int | None, language: str) -> str:
     """The answer with citations, and the red bar before what the first differing token wrote."""
     text = _without_marks(run.text)
-    marks = _marks(run, divergence)
-    supports = [
-        replace(found, start=_shifted(found.start, marks), end=_shifted(found.end, marks))
-        for found in _supports(run)
-    ]
-    for offset, mark in reversed(marks):
+    for offset, mark in reversed(_marks(run, divergence)):
         text = text[:offset] + mark + text[offset:]
-    writing = run.finish_reason is None
-    count = len(run.prompt.used)
-    html = markdown.render(text, _cite, count, language, supports, cursor=writing)
+    checked = _checked(run, text)
+    count, writing = len(run.prompt.used), run.finish_reason is None
+    html = markdown.render(checked.text, _cite, count, language, checked.supports, cursor=writing)
     html = html.replace(BAR, divergence_mark(language))
     return html.replace(BOLD, "<strong>").replace(END_BOLD, "</strong>")
 
@@ -149,11 +143,6 @@ def _marks(run: SideRun, divergence: int | None) -> list[tuple[int, str]]:
     if not word.isalnum():
         return [(start, BAR)]
     return [(start, BAR + BOLD), (start + len(word), END_BOLD)]
-
-
-def _shifted(offset: int, marks: list[tuple[int, str]]) -> int:
-    """An offset of the bare text in the text with its marks."""
-    return offset + sum(len(mark) for at, mark in marks if at < offset)
 
 
 def _side_html(update: ComparisonUpdate, side: Side, language: str) -> str:
@@ -193,11 +182,12 @@ def _inside(update: ComparisonUpdate, run: SideRun, language: str) -> str:
     )
 
 
-def _supports(run: SideRun) -> list[Support]:
-    """The passages behind sentences without a citation, once the answer is complete."""
-    if run.finish_reason is None or not run.prompt.used:
-        return []
-    return support(run.text, [passage.text for passage in run.prompt.used])
+def _checked(run: SideRun, text: str) -> CheckedAnswer:
+    """Without citations that nothing supports; once complete, with what supports its sentences."""
+    texts = [passage.text for passage in run.prompt.used]
+    if run.finish_reason is None:
+        return CheckedAnswer(without_unsupported(text, texts), ())
+    return check_citations(text, texts)
 
 
 def _cite(number: int, by_model: bool) -> str:

@@ -105,7 +105,7 @@ def render(
     for found in sorted(supports, key=lambda s: s.end, reverse=True):
         # Inside of what closes emphasis, which would not close before a letter of ours.
         end = found.start + len(text[found.start : found.end].rstrip().rstrip("*_~"))
-        if not _MARKER_FOLLOWS.match(text, end):
+        if not found.written and not _MARKER_FOLLOWS.match(text, end):
             text = f"{text[:end]}{OPEN}{found.citation}{CLOSE}{text[end:]}"
     env = {"cite": cite, "count": count, "language": language}
     html = str(_MARKDOWN.render(text + CURSOR if cursor else text, env))
