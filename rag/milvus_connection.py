@@ -23,6 +23,7 @@ CONNECT_SECONDS = 10.0  # until a server that does not answer is given up
 CALL_SECONDS = 60.0
 INSTALL = 'Keeping vectors in Milvus needs an extra: pip install "glassbox-chat[milvus]"'
 _UNANSWERED = ("connect", "timeout", "timed out", "unavailable", "deadline")
+_LOUD = ("pymilvus", "milvus_lite.server_manager", "grpc._server")  # print what they also raise
 
 
 class MilvusError(StoreError):
@@ -60,7 +61,7 @@ class MilvusConnection:
                 import milvus_lite  # noqa: F401  # so that a lack of it is told here
         except ImportError as error:
             raise MilvusError("not_installed", INSTALL) from error
-        for name in ("pymilvus", "milvus_lite.server_manager"):  # they print what they raise
+        for name in _LOUD:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         given: dict[str, Any] = {"uri": self.address.uri, "timeout": CONNECT_SECONDS}
         if self.address.token:

@@ -126,8 +126,7 @@ class MilvusIndex:
         parts: list[NDArray[np.int64] | None] = [None]
         if allowed is not None:
             wanted = np.intersect1d(np.asarray(allowed, np.int64), known)
-            if len(wanted) < len(known):
-                parts = [wanted[at : at + _FILTERED] for at in range(0, len(wanted), _FILTERED)]
+            parts = [wanted[at : at + _FILTERED] for at in range(0, len(wanted), _FILTERED)]
         k = min(k, len(known), _MOST)
         if k < 1 or not parts:
             return no_hits()
