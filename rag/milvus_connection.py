@@ -75,8 +75,8 @@ class MilvusConnection:
 
     def _error(self, error: Exception) -> MilvusError:
         """The first line of what Milvus said, in front of it what it means."""
-        said = _said(error)
-        low, where = said.lower(), self.address
+        said, where = _said(error), self.address
+        low = " ".join(_said(cause) for cause in _causes(error)).lower()
         if self.address.is_file and "open local milvus" in low:
             return self._not_opened()
         if "auth" in low or "permission" in low:
@@ -111,7 +111,17 @@ class MilvusConnection:
         return MilvusError("milvus", f"{where} could not be opened: try again")
 
 
-def _said(error: Exception) -> str:
+def _causes(error: BaseException) -> list[BaseException]:
+    """`error` and what it was raised from: pymilvus hides a refusal behind "fail connecting"."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:  # it also raises errors from themselves
+        found.append(cause)
+        cause = cause.__cause__
+    return found
+
+
+def _said(error: BaseException) -> str:
     """One line. gRPC's own errors print a screenful, with only `details` meant for people."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else getattr(error, "message", None)
