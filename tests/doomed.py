@@ -11,7 +11,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rag.indexes import Indexes
+from rag import index_building
+from rag.approximate_index import ApproximateIndex
+from rag.index_building import Building, Limits
+from rag.index_files import IndexFiles
 from rag.ingest import ingest
 from rag.reembedding import reembed
 from rag.store import DocumentStore
@@ -25,12 +28,15 @@ STATEMENTS = {
     "in the middle of a removal": "DELETE FROM documents",
     "before new vectors replace the old": "UPDATE passages SET vector = next_vector",
     "while new vectors are kept": "UPDATE passages SET next_vector = x",
-    "before the saved index is recorded": "UPDATE state SET cached",
+    "before the saved index is recorded": "UPDATE state SET index_files",
 }
 CALLS = {
     "before a file gets its name": (os, "replace", False),
     "after a file got its name": (os, "replace", True),
     "before a file is on disk": (os, "fsync", False),
+    "between two saved parts": (index_building, "save_rows", False),
+    "before the approximate index is written": (ApproximateIndex, "save", False),
+    "when old files may go": (IndexFiles, "clean", False),
 }
 
 
@@ -84,7 +90,7 @@ def main(action: str, data: Path, file: Path, moment: str) -> None:
         case "remove":
             store.remove(store.documents()[0].id)
         case "index":
-            Indexes(store).current()
+            Building(store, Limits(flat=1, unsaved=0, unsaved_share=0.0)).run()
         case "embed again":
             reembed(store, FakeEmbedder(identity="other"))  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.index_building import Building, Limits
 from rag.reembedding import reembed
 from rag.retriever import Retriever
 from rag.store import DocumentStore
@@ -33,6 +34,9 @@ MOMENTS = [
     ("index", "before a file gets its name"),
     ("index", "after a file got its name"),
     ("index", "before the saved index is recorded"),
+    ("index", "between two saved parts"),
+    ("index", "before the approximate index is written"),
+    ("index", "when old files may go"),
     ("embed again", "while new vectors are kept"),
     ("embed again", "before new vectors replace the old"),
     ("embed again", "before the commit"),
@@ -63,7 +67,7 @@ def new_version(tmp_path) -> Path:
 
 def contents(store: DocumentStore) -> dict[str, int]:
     """Passages by document; each passage must be its document's text and have its vector."""
-    ids = store.contents().passage_ids
+    ids = store.passage_ids()
     found, vectors = store.vectors(ids)
     assert sorted(found.tolist()) == sorted(ids)
     embedder = FakeEmbedder()
@@ -90,6 +94,8 @@ def test_killed_there_it_is_as_before(data, new_version, embedder, action, momen
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()  # the moment did come
     store = DocumentStore(data, embedder.identity, embedder.dimension)
     assert contents(store) == OLD
+    assert best(store, embedder) == ("golden", GOLDEN[1])
+    Building(store, Limits(unsaved=0, unsaved_share=0.0)).run()  # nothing is in its way
     assert best(store, embedder) == ("golden", GOLDEN[1])
     store.close()
 
