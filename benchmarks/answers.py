@@ -34,7 +34,7 @@ from generation.decoding import generate
 from generation.model import LanguageModel, load_model
 from generation.streaming import stream_text
 from generation.weights import CATALOGUE, cache_dir, ensure
-from rag.citations import link_citations, support
+from rag.citations import check_citations
 from rag.embedding import Embedder
 from rag.prompt import build_messages
 from rag.retriever import Retriever
@@ -96,18 +96,12 @@ def answer(
     )
     steps = generate(lm, lm.encode_chat(prompt.messages), config)
     text = "".join(piece for _, piece in stream_text(lm, steps))
-    texts = [passage.text for passage in prompt.used]
     paragraphs = [int(passage.document) for passage in prompt.used]
-    citations = [
-        Citation(paragraphs[one.citation - 1], *one.span) for one in support(text, texts)
-    ] + [
-        Citation(paragraphs[one.citation - 1], 0, len(texts[one.citation - 1]))
-        for one in link_citations(text, len(texts))
-        if one.citation is not None
-    ]
+    checked = check_citations(text, [passage.text for passage in prompt.used])
+    citations = [Citation(paragraphs[one.citation - 1], *one.span) for one in checked.supports]
     return Answered(
         question,
-        text,
+        checked.text,
         bool(found),
         tuple(citations),
         prompt.tokens,
