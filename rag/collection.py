@@ -25,7 +25,10 @@ from rag.readers.blocks import MEGABYTE, DocumentError, Limits
 
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _ENTRY_MARK = b"PK\x01\x02"  # before each entry of a ZIP's directory
-_OF_A_PROGRAM = {"[Content_Types].xml", "mimetype", "META-INF/MANIFEST.MF", "word/document.xml"}
+_OF_A_PROGRAM = {  # a ZIP with any of these is a file of one: Office, EPUB, OpenDocument, Java
+    *("[Content_Types].xml", "word/document.xml", "xl/workbook.xml", "ppt/presentation.xml"),
+    *("mimetype", "META-INF/container.xml", "META-INF/MANIFEST.MF"),
+}
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)  # known to need no memory
 _SYSTEM_FILES = {"__MACOSX", "thumbs.db", "desktop.ini"}
 _CHUNK = 256 * 1024

@@ -138,6 +138,8 @@ def _blocks(source: Source, kind: str) -> Iterator[Block]:
     match kind:
         case media_types.PDF:
             from rag.readers.pdf import read_pdf as read
+        case media_types.PICTURE:
+            from rag.readers.picture import read_picture as read
         case media_types.DOCX:
             from rag.readers.docx import read_docx as read
         case media_types.PPTX:

@@ -20,6 +20,7 @@ CSV = "text/csv"
 TSV = "text/tab-separated-values"
 EML = "message/rfc822"
 PDF = "application/pdf"
+PICTURE = "image/*"  # whichever of those in which text can be recognised
 EPUB = "application/epub+zip"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 DOCX = _OFFICE + "wordprocessingml.document"
@@ -34,6 +35,7 @@ _SPOKEN = {
     TSV: "tab-separated values",
     EML: "an e-mail",
     PDF: "a PDF",
+    PICTURE: "a picture",
     EPUB: "an EPUB book",
     DOCX: "a Word document",
     PPTX: "a PowerPoint presentation",
@@ -67,11 +69,7 @@ _OLE_KINDS = (  # (the name of a stream in it, what it is and what to do)
 _FOREIGN = (  # (first bytes, what it is)
     (_OLE, "an Office file of the old kind (.doc, .xls or .ppt)"),
     (b"{\\rtf", "an RTF document"),
-    (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
-    (b"II*\0", "a picture"),
-    (b"MM\0*", "a picture"),
     (b"\x1f\x8b", "a compressed archive"),
     (b"7z\xbc\xaf", "a compressed archive"),
     (b"Rar!", "a compressed archive"),
@@ -79,6 +77,7 @@ _FOREIGN = (  # (first bytes, what it is)
     (b"MZ\x90\0", "a program"),
     (b"SQLite format 3\0", "a database"),
 )
+_PICTURES = re.compile(rb"\x89PNG\r\n|\xff\xd8\xff|II\*\0|MM\0\*|RIFF....WEBP", re.DOTALL)
 _MAIN_PARTS = (  # (its type in an Office package, with macros and templates; its usual name)
     (re.compile(rb"(wordprocessingml|ms-word)\.[\w.]{0,80}main\+xml"), "word/document.xml", DOCX),
     (
@@ -124,6 +123,8 @@ def _by_content(data: bytes) -> str | None:
         return _zip_type(data)
     if data.startswith(_OLE):
         _refuse_old_office(data)
+    if _PICTURES.match(data):
+        return PICTURE
     for start, what in _FOREIGN:
         if data.startswith(start):
             raise DocumentError("unsupported", f"This is {what}. {_SUPPORTED}")

@@ -34,6 +34,16 @@ def test_a_line_is_placed_in_points_from_the_lower_left_on_its_baseline() -> Non
     assert page.confidence == 95
 
 
+def test_chinese_and_latin_letters_of_one_font_have_one_size() -> None:
+    # As measured by tesseract 5.3 in 10 points at 300 dpi: 46 pixels and 39.
+    assert hocr_size("检索改变", 46) == pytest.approx(hocr_size("changes", 39), rel=0.02)
+
+
+def hocr_size(word: str, measured: int) -> float:
+    spans = line(word).replace("x_size 30", f"x_size {measured}")
+    return read_hocr(hocr(spans), 300)[0].lines[0].size
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

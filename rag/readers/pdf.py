@@ -17,7 +17,13 @@ from pypdf.errors import DependencyError
 from rag.readers.blocks import Block, DocumentError, Source
 from rag.readers.pdf_layout import layout
 from rag.readers.pdf_lines import Line, page_lines
-from rag.readers.pdf_ocr import Recognised, page_names, recognise_pages, with_even_sizes
+from rag.readers.pdf_ocr import (
+    Recognised,
+    page_names,
+    recognise_pages,
+    warn_of_recognised,
+    with_even_sizes,
+)
 from rag.readers.running_lines import without_running_lines
 from rag.readers.tesseract import find_tesseract
 
@@ -131,16 +137,7 @@ def _take(pages: list[_Page], recognised: Recognised, source: Source) -> None:
     others = [page.lines or [] for n, page in enumerate(pages) if n not in recognised.lines]
     for number, lines in with_even_sizes(recognised.lines, others).items():
         pages[number].lines, pages[number].junk = lines, 0
-    if recognised.lines:
-        source.warn(
-            f"The text of {page_names(list(recognised.lines))} was recognised in pictures (OCR) "
-            "and may hold errors."
-        )
-    if recognised.unsure:
-        source.warn(
-            f"Much of {page_names(recognised.unsure)} could hardly be recognised: what is found "
-            "there may be wrong. Scan it again, upright and more sharply."
-        )
+    warn_of_recognised(recognised, source.warn)
 
 
 def _judge(pages: list[_Page], recognised: Recognised | None, source: Source) -> None:

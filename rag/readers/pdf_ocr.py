@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -155,6 +155,20 @@ def _usual_size(lines: Sequence[Line]) -> float:
     for line in lines:
         characters[round(2 * line.size) / 2] += len(line.text)
     return characters.most_common(1)[0][0] if characters else 0.0
+
+
+def warn_of_recognised(recognised: Recognised, warn: Callable[[str], None]) -> None:
+    """Say whose text was recognised, and whose could hardly be."""
+    if recognised.lines:
+        warn(
+            f"The text of {page_names(list(recognised.lines))} was recognised in pictures (OCR) "
+            "and may hold errors."
+        )
+    if recognised.unsure:
+        warn(
+            f"Much of {page_names(recognised.unsure)} could hardly be recognised: what is found "
+            "there may be wrong. Scan it again, upright and more sharply."
+        )
 
 
 def page_names(pages: Sequence[int]) -> str:
