@@ -212,3 +212,23 @@ def test_a_truncated_mail_keeps_what_is_there(tmp_path: Path) -> None:
     message.add_attachment(bytes(100_000), maintype="image", subtype="png", filename="x.png")
     data = message.as_bytes()
     assert "The first part is whole." in read(data[: len(data) // 2], tmp_path).text
+
+
+def test_a_part_that_is_no_text_does_not_cost_the_rest(tmp_path: Path) -> None:
+    message = mail("The text is here.")
+    message.make_mixed()
+    part = EmailMessage()
+    part.set_content(bytes(range(256)) * 20, "text", "plain", disposition="inline")
+    message.attach(part)
+    document = read(message, tmp_path)
+    assert document.text.endswith("The text is here.")
+    assert document.warnings == ("A part of this e-mail is no text and was left out.",)
+
+
+@pytest.mark.parametrize(
+    "subject", [b"=?utf-8?b?5YWz5?=", b"=?ut\xfff-8?b?5YWz?=", b"=?utf-8?q?=Z?="]
+)
+def test_a_subject_that_cannot_be_decoded_is_kept_as_it_is(tmp_path: Path, subject: bytes) -> None:
+    document = read(raw(subject, b"The text is here."), tmp_path)
+    assert document.text.endswith("The text is here.")
+    assert document.sections[0].heading

@@ -126,7 +126,9 @@ def test_a_page_named_twice_or_missing_does_no_harm(tmp_path: Path) -> None:
     }
     document = load_document(rewrite(path, tmp_path / "a.epub", changes))
     assert document.text == "once"
-    assert document.warnings == ("1 of 2 files of this book are missing from it.",)
+    assert document.warnings == (
+        "1 of 2 files of this book are missing or damaged, and were left out.",
+    )
 
 
 def test_pages_in_chinese_encodings_are_read(tmp_path: Path) -> None:
@@ -198,3 +200,11 @@ def test_bombs_are_refused_and_cost_the_server_nothing(tmp_path: Path) -> None:
 def test_the_limit_of_text_holds(tmp_path: Path) -> None:
     path = book(tmp_path / "a.epub", {f"{n}.xhtml": "<p>words</p>" * 100 for n in range(20)})
     assert code_of(lambda: load_document(path, limits=Limits(text_bytes=5_000))) == "too_much_text"
+
+
+def test_a_damaged_page_does_not_cost_the_rest(tmp_path: Path) -> None:
+    path = book(tmp_path / "plain.epub", {"a.xhtml": "<p>one</p>", "b.xhtml": "<p>two</p>"})
+    changes = {"OEBPS/a.xhtml": lambda _: bytes(range(256)) * 20}
+    document = load_document(rewrite(path, tmp_path / "a.epub", changes))
+    assert document.text == "two"
+    assert document.warnings[0].startswith("1 of 2 files")

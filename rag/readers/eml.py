@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import email
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import EmailMessage, Message
 from email.policy import default
@@ -93,7 +94,7 @@ class _Mail:
             raise DocumentError(
                 "damaged", "This e-mail has more parts within parts than any program writes."
             )
-        kind = part.get_content_type()
+        kind = _asked(part.get_content_type) or "text/plain"
         if kind == "message/rfc822":
             for inner in _parts(part):
                 yield from self.message(inner, depth + 1)
@@ -123,9 +124,16 @@ class _Mail:
     def _text(self, part: Message, kind: str) -> Iterator[Block]:
         payload = part.get_payload(decode=True)
         data = payload if isinstance(payload, bytes) else b""
-        if not data.strip():
-            return
-        charset = part.get_content_charset()
+        if data.strip():
+            try:
+                yield from self._decoded(part, kind, data)
+            except DocumentError as error:
+                if error.code != "binary":
+                    raise
+                self._source.warn("A part of this e-mail is no text and was left out.")
+
+    def _decoded(self, part: Message, kind: str, data: bytes) -> Iterator[Block]:
+        charset = _asked(part.get_content_charset)
         if kind == "text/html":
             soup = parse_page(data, charset or declared_charset(data), self._source.warn)
             blocks = [_below(block) for block in page_blocks(soup)]
@@ -136,10 +144,7 @@ class _Mail:
         yield from blocks
 
     def _name_attachment(self, part: Message, kind: str) -> None:
-        try:
-            name = part.get_filename() or ""
-        except Exception:  # the standard library's own parsers fail on some broken headers
-            name = ""
+        name = _asked(part.get_filename) or ""
         is_picture_of_text = kind.startswith("image/") and part.get("Content-ID")
         if kind in _SIGNATURES or (is_picture_of_text and not _is_attached(part)):
             return
@@ -148,7 +153,17 @@ class _Mail:
 
 
 def _is_attached(part: Message) -> bool:
-    return part.get_content_disposition() == "attachment"
+    return _asked(part.get_content_disposition) == "attachment"
+
+
+def _asked(question: Callable[[], str | None]) -> str | None:
+    """What a part says of itself; None where its headers are too broken to say."""
+    try:
+        return question()
+    except MemoryError:
+        raise
+    except Exception:  # the standard library's parsers of headers may raise anything
+        return None
 
 
 def _below(block: Block) -> Block:
@@ -167,13 +182,12 @@ def _header(message: Message, name: str) -> str:
     if name == "Date":
         return _date(raw)
     if raw.isascii() and isinstance(message, EmailMessage):
-        try:
-            return _one_line(str(message[name] or ""))
-        except Exception:  # the standard library's own parsers fail on some broken headers
-            pass
+        text = _asked(lambda: str(message[name] or ""))
+        if text is not None:
+            return _one_line(text)
     try:
         return _one_line(str(make_header(decode_header(_repaired(raw)))))
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, MessageError):
         return _one_line(_repaired(raw))
 
 

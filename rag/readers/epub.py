@@ -59,11 +59,20 @@ def read_epub(source: Source) -> Iterator[Block]:
         if data is None:
             missing += 1
             continue
-        soup = parse_page(data, declared_charset(data), source.warn)
+        try:
+            soup = parse_page(data, declared_charset(data), source.warn)
+        except DocumentError as error:
+            if error.code != "binary":
+                raise
+            missing += 1
+            continue
         yield from _titled(page_blocks(soup), titles.get(file, ""))
         source.progress("Reading chapters", number, len(files))
     if missing:
-        source.warn(f"{missing} of {len(files)} files of this book are missing from it.")
+        source.warn(
+            f"{missing} of {len(files)} files of this book are missing or damaged, and were left "
+            "out."
+        )
 
 
 def _titled(blocks: Iterator[Block], title: str) -> Iterator[Block]:

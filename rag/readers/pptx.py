@@ -52,11 +52,11 @@ def read_pptx(source: Source) -> Iterator[Block]:
                 f"This presentation has {count:,} slides; at most {source.limits.pages:,} can be "
                 "read. Split it and add the parts.",
             )
-        slides = enumerate(presentation.slides, 1)
+        slides = list(presentation.slides)
     said: set[str] = set()  # footers
     hidden: list[int] = []
     is_empty = True
-    for number, slide in slides:
+    for number, slide in enumerate(slides, 1):
         with reading("presentation"):
             is_hidden = slide.element.get("show") in ("0", "false")
             blocks = [] if is_hidden else list(_slide(slide, said))
