@@ -140,6 +140,7 @@ class Indexes:
             manifest, segments, rows = Manifest(), [], {}
         vectors: dict[Script, Vectors]
         if elsewhere is not None:
+            elsewhere.fill_all()  # also what came before the saved words and never got there
             vectors = {script: elsewhere.open(script) for script in SCRIPTS}
         else:
             vectors = {script: VectorIndex(dimension, rows.get(script)) for script in SCRIPTS}

@@ -103,6 +103,7 @@ class MilvusVectors:
             self.let_go(np.intersect1d(batch, index.ids))
 
     def fill_all(self, progress: Progress | None = None) -> None:
+        """Make both indexes hold all that they should. Raises VectorsLost."""
         for script in SCRIPTS:
             self.fill(script, self.passages(script), progress)
 
