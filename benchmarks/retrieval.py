@@ -9,6 +9,7 @@ with one JSON line. The constants in rag/relevance.py are checked here.
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from generation.weights import CATALOGUE, cache_dir, ensure
 from rag.citations import support
 from rag.embedding import Embedder
 from rag.ingest import ingest_folder
+from rag.relevance import log_odds
 from rag.retriever import Retriever
 from rag.store import DocumentStore
 
@@ -34,15 +36,31 @@ def recall(search: Callable[[str], list[int]], questions: Sequence[Question]) ->
 
 
 def refusals(collection: Collection, questions: Iterable[Question]) -> dict[str, float]:
-    """Shares: answerable questions for which nothing is cited, others for which something is."""
-    refused, cited = [], []
+    """Shares: answerable questions for which nothing is cited, others for which something is.
+
+    Then what other thresholds would give: the second share where the first is .03, and the area
+    under the curve (ROC), the chance that of two questions the answerable one seems the likelier.
+    """
+    answerable, other = [], []
     for question in questions:
-        relevant = collection.retriever.retrieve(question.text).relevant
-        if question.paragraph in collection.places:
-            refused.append(not relevant)
-        else:
-            cited.append(relevant)
-    return {"refused": _mean(refused), "cited": _mean(cited)}
+        inside = question.paragraph in collection.places
+        (answerable if inside else other).append(best_log_odds(collection.retriever, question.text))
+    yes, no = np.array(answerable), np.array(other)
+    above = (yes[:, None] > no).mean() + (yes[:, None] == no).mean() / 2
+    return {
+        "refused": float((yes < 0).mean()),
+        "cited": float((no >= 0).mean()),
+        "cited at .03": float((no >= np.quantile(yes, 0.03)).mean()),
+        "AUC": float(above),
+    }
+
+
+def best_log_odds(retriever: Retriever, question: str) -> float:
+    """Of the likeliest passage; 0 is the threshold."""
+    found = retriever.retrieve(question)
+    odds = [log_odds(p.signals) for p in (*found.passages, *found.rejected)]
+    assert found.relevant == (max(odds, default=-math.inf) >= 0)
+    return max(odds, default=-math.inf)
 
 
 def in_whole(whole: dict[str, Collection], sets: dict[str, DataSet]) -> Rows:

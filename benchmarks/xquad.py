@@ -108,7 +108,8 @@ class Collection:
 
     def by_fusion(self, question: str) -> list[int]:
         found = self.retriever.retrieve(question, k=DEPTH)
-        return [int(p.document) for p in (*found.passages, *found.rejected)]
+        everything = sorted((*found.passages, *found.rejected), key=lambda p: p.rank)
+        return [int(p.document) for p in everything]
 
     def by_vectors(self, question: str) -> list[int]:
         hits = self._indexes.nearest(self._embedder.embed_query(question), DEPTH)

@@ -16,12 +16,16 @@ POOL = 50  # passages that each search puts forward; on XQuAD 10 would do
 
 
 class Scores(NamedTuple):
-    """Of one passage: `score` is the sum of the cosine, the weighted words and the allowance."""
+    """Of one passage: `score` is the sum of the cosine, the weighted words and the allowance.
+
+    `usual` is the question's usual cosine with passages in this one's script, None for its own.
+    """
 
     score: float
     cosine: float
     words: float
     allowance: float
+    usual: float | None
     dense_rank: int | None
     lexical_rank: int | None
 
@@ -29,11 +33,13 @@ class Scores(NamedTuple):
 def search(
     query: str,
     vector: NDArray[np.float32],
-    threshold: float,
+    least: float,
     index: Searchable,
     allowed: NDArray[np.int64] | None,
 ) -> dict[int, Scores]:
     """The numbers of every passage that either search put forward; `allowed` ids rise.
+
+    `least` is the score that chance matches rarely reach (rag/relevance.py).
 
     By meaning, each script is searched for itself: E5 ranks a page of any passages in the
     question's language before those in another that have the answer.
@@ -53,22 +59,25 @@ def search(
     plain = cosines.astype(float) + relevance.LEXICAL_WEIGHT * words.astype(float)  # (n,)
     foreign = index.scripts(union) != (script == "han")  # (n,)
     other = index.vectors["other" if script == "han" else "han"]
-    allowance = relevance.allowance(
-        script,
-        threshold,
-        mean_cosine=float(vector @ other.mean()),
-        passages=len(other),
-        answered=bool((plain[~foreign] >= threshold).any()),
-    )
-    extra = np.where(foreign, allowance, 0.0)  # (n,)
+    usual = relevance.usual_cosine(script, float(vector @ other.mean()), len(other))
+    answered = bool((plain[~foreign] >= least).any())
+    allowance = relevance.allowance(least, usual, answered=answered)
     return {
-        id_: Scores(score, cosine, word, more, dense_ranks.get(id_), lexical_ranks.get(id_))
-        for id_, score, cosine, word, more in zip(
+        id_: Scores(
+            score=score,
+            cosine=cosine,
+            words=word,
+            allowance=allowance if is_foreign else 0.0,
+            usual=usual if is_foreign else None,
+            dense_rank=dense_ranks.get(id_),
+            lexical_rank=lexical_ranks.get(id_),
+        )
+        for id_, score, cosine, word, is_foreign in zip(
             union.tolist(),
-            (plain + extra).tolist(),
+            (plain + allowance * foreign).tolist(),
             cosines.tolist(),
             words.tolist(),
-            extra.tolist(),
+            foreign.tolist(),
             strict=True,
         )
     }

@@ -38,7 +38,7 @@ def open_folder(folder: Path, device: str, dtype: "torch.dtype") -> "SentenceTra
     from sentence_transformers import SentenceTransformer
 
     try:
-        with _quiet():
+        with quiet():
             model = SentenceTransformer(
                 str(folder),
                 device=device,
@@ -54,7 +54,7 @@ def open_folder(folder: Path, device: str, dtype: "torch.dtype") -> "SentenceTra
     except Exception as error:  # of several libraries, about anything that can be wrong in a file
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelFolderError(f"{folder.name} cannot be loaded: {reason}") from error
-    _require_complete(model, folder)
+    require_weights(model[0].auto_model, folder)  # type: ignore[arg-type]
     return model.eval().requires_grad_(False)
 
 
@@ -62,6 +62,11 @@ def check_folder(folder: Path) -> None:
     """Raise ModelFolderError unless `folder` is a SentenceTransformer made of plain data."""
     if not (folder / "modules.json").is_file():
         raise ModelFolderError(f"{folder.name} is not a SentenceTransformer folder (modules.json).")
+    check_data(folder)
+
+
+def check_data(folder: Path) -> None:
+    """Raise ModelFolderError when a file of `folder` is code, or asks to run some."""
     for file in _files(folder):
         name = file.relative_to(folder).as_posix()
         if file.suffix.lower() in CODE:
@@ -76,6 +81,11 @@ def check_folder(folder: Path) -> None:
             found = FORBIDDEN_KEYS.intersection(_keys(_read_json(file)))
             if found:
                 raise ModelFolderError(f"{folder.name} asks to run code ({name}: {min(found)}).")
+    if (folder / "modules.json").is_file():
+        _check_modules(folder)
+
+
+def _check_modules(folder: Path) -> None:
     modules = _read_json(folder / "modules.json")
     if not (isinstance(modules, list) and all(isinstance(module, dict) for module in modules)):
         raise ModelFolderError(f"{folder.name}/modules.json is not a list of modules.")
@@ -101,7 +111,7 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _require_complete(model: "SentenceTransformer", folder: Path) -> None:
+def require_weights(model: "torch.nn.Module", folder: Path) -> None:
     """Refuse a folder that lacks weights: the library would fill them with noise and go on."""
     from safetensors import safe_open
 
@@ -110,15 +120,14 @@ def _require_complete(model: "SentenceTransformer", folder: Path) -> None:
         with safe_open(file, framework="pt") as tensors:
             stored.update(tensors.keys())
     stored |= {name.partition(".")[2] for name in stored}  # saved below a prefix, such as "bert."
-    transformer: Any = model[0]
-    wanted = transformer.auto_model.state_dict()
+    wanted = model.state_dict()
     missing = [name for name in wanted if name not in stored and not name.startswith("pooler.")]
     if missing:
         raise ModelFolderError(f"{folder.name} lacks weights of its model, such as {missing[0]}.")
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without transformers' progress bar, which would run through the one that is shown."""
     from transformers.utils import logging
 

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from rag import relevance
+from rag.retrieved import Dropped
 from rag.retriever import Retriever
 from rag.store import DocumentStore
 from tests.fakes import FakeEmbedder, put
@@ -67,7 +68,8 @@ def test_a_query_about_nothing_finds_nothing(filled, query):
 def test_what_is_below_the_threshold_is_rejected_and_shown(filled):
     retrieval = Retriever(filled, EMBEDDER).retrieve("How do I repair a bicycle tyre?", k=3)
     assert not retrieval.relevant and retrieval.passages == ()
-    assert len(retrieval.rejected) == 3
+    assert len(retrieval.rejected) == 5
+    assert {p.dropped for p in retrieval.rejected} == {Dropped.BELOW_THRESHOLD}
     assert all(p.probability < retrieval.threshold for p in retrieval.rejected)
 
 
@@ -133,7 +135,7 @@ def test_other_scripts_are_put_forward_beside_a_crowd_in_the_questions_own(store
 
 def test_without_a_shared_word_the_nearest_sentence_is_highlighted(store, monkeypatch):
     put(store, EMBEDDER, "one.txt", "灯塔守护人每天傍晚点亮主灯。塔高四十一米。")
-    monkeypatch.setattr(relevance, "allowance", lambda *_, **__: 0.5)
+    monkeypatch.setattr(relevance, "usual_cosine", lambda *_, **__: 0.0)
     best = Retriever(store, EMBEDDER).retrieve("How high is the tower?").passages[0]
     assert best.lexical_score == 0
     assert best.highlight in [(0, 14), (14, 21)]
