@@ -160,6 +160,24 @@
       if (files.files.length) give(input, files.files);
     });
   });
+  // A folder that is chosen: Gradio would forget in which folder of it a file was.
+  document.addEventListener("click", (event) => {
+    const input = find("#upload input[type=file], input#upload, #rail input[type=file]");
+    if (!event.target.closest?.("#upload-folder") || !input) return;
+    const chooser = Object.assign(document.createElement("input"), {
+      type: "file", webkitdirectory: true,
+    });
+    chooser.addEventListener("change", () => {
+      const files = new DataTransfer();
+      for (const file of chooser.files) {
+        const way = file.webkitRelativePath;
+        if (!way.split("/").slice(1).some((part) => part.startsWith(".")))
+          files.items.add(new File([file], way, { type: file.type }));
+      }
+      if (files.files.length) give(input, files.files);
+    });
+    chooser.click();
+  });
   const give = (input, files) => {
     input.files = files;
     input.dispatchEvent(new Event("change", { bubbles: true }));

@@ -32,6 +32,8 @@ def build(parts: Parts, words: Words, language: gr.State, documents_changed: gr.
     )
     upload = gr.UploadButton(elem_id="upload", file_count="multiple", size="md")
     words.add(upload, label="rail.add")
+    folder = gr.Button(elem_id="upload-folder", size="md")  # page.js hands its files to `upload`
+    words.add(folder, value="rail.add_folder")
     cancel = gr.Button(elem_id="upload-cancel", size="md", visible=False)
     words.add(cancel, value="upload.cancel")
     progress = gr.HTML(elem_id="upload-progress", apply_default_css=False)

@@ -108,6 +108,22 @@ def test_a_dropped_folder_is_added_with_its_ways(page):
     expect(listed).to_contain_text("logbook/june/june.md")
 
 
+def test_a_chosen_folder_is_added_with_its_ways(page, tmp_path):
+    folder = tmp_path / "stores"
+    (folder / "attic" / ".git").mkdir(parents=True)
+    text_file(folder, "rope.md", "There are nine coils of rope.")
+    text_file(folder / "attic", "oil.md", "Two barrels of lamp oil are left.")
+    text_file(folder / "attic" / ".git", "config", "hidden")
+    with page.expect_file_chooser() as chooser:
+        page.click("#upload-folder")
+    chooser.value.set_files(str(folder))
+    expect(page.locator("#upload-progress li.done")).to_have_count(2, timeout=UPLOAD_MS)
+    go(page, "documents")
+    listed = page.locator("#documents-list")
+    expect(listed).to_contain_text("stores/rope.md")
+    expect(listed).to_contain_text("stores/attic/oil.md")
+
+
 def test_many_files_at_once_have_a_line_each(page, tmp_path):
     paths = [text_file(tmp_path, f"card {n}.md", f"Card number {n} of the box.") for n in range(12)]
     add_files(page, *paths)
