@@ -66,6 +66,12 @@ class Application:
                 notice=model.notice,
             )
 
+    def move_vectors(self, to: str, *, abandon: bool) -> int:
+        from rag.vector_moving import move_vectors
+
+        data, token = self._options.data, self._options.milvus_token
+        return move_vectors(data, to, token, self._progress, abandon=abandon)
+
     def serve(self, options: ServeOptions) -> None:
         from ui.serving import require_port, serve_until_stopped, upload_folder
 
@@ -101,19 +107,28 @@ class Application:
         from rag.store import DocumentStore, EmbedderChanged
 
         data, embedder = self._options.data, self._embedder
+        where = self._options.store, self._options.milvus_token
         try:
-            return DocumentStore(data, embedder.identity, embedder.dimension)
+            return DocumentStore(data, embedder.identity, embedder.dimension, *where)
         except EmbedderChanged:
             with closing(DocumentStore(data)) as store:
                 label = "Embedding all documents again, for another embedder"
                 reembed(store, embedder, lambda _, done, total: self._progress(label, done, total))
-            return DocumentStore(data, embedder.identity, embedder.dimension)
+            return DocumentStore(data, embedder.identity, embedder.dimension, *where)
 
     @cached_property
     def _retriever(self) -> Retriever:
+        """Once each passage has its vector where vectors are kept: those that are lost are made."""
+        from rag.lost_vectors import restore_lost
         from rag.retriever import Retriever
 
-        return Retriever(self._store, self._embedder)
+        store, label = self._store, "Embedding again the passages whose vectors are gone"
+        restore_lost(
+            store, self._embedder, lambda _, done, total: self._progress(label, done, total)
+        )
+        if store.elsewhere is not None:
+            store.elsewhere.fill_all(self._progress)
+        return Retriever(store, self._embedder)
 
     def _load_model(self) -> LanguageModel:
         from generation.model import load_model

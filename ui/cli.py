@@ -49,6 +49,9 @@ class Application(Protocol):
     def parts(self) -> Parts:
         """Everything, the language model too."""
 
+    def move_vectors(self, to: str, *, abandon: bool) -> int:
+        """Move the vectors to `sqlite` or `milvus:URI`; how many there are."""
+
     def serve(self, options: ServeOptions) -> None:
         """Serve the page until it is interrupted."""
 
@@ -221,6 +224,16 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
     return OK
 
 
+def move_vectors(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    count = application.move_vectors(args.to, abandon=args.abandon)
+    progress.close()
+    if args.abandon:
+        print("The next start makes the vectors of all passages again, from their text.")
+    else:
+        print(f"moved  {count} vectors")
+    return OK
+
+
 def language_of(question: str) -> str:
     """The language to give instructions in: Chinese for a question with Chinese characters."""
     return "zh" if any("\u4e00" <= character <= "\u9fff" for character in question) else "en"
@@ -255,4 +268,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace, Application, ProgressLine], in
     "remove": remove,
     "search": search,
     "ask": ask,
+    "move-vectors": move_vectors,
 }

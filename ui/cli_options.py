@@ -17,7 +17,7 @@ from generation.command_options import add_fields, given_fields
 from generation.config import GenerationConfig
 from generation.method import Method
 
-COMMANDS = ("serve", "add", "list", "remove", "search", "ask")
+COMMANDS = ("serve", "add", "list", "remove", "search", "ask", "move-vectors")
 LANGUAGES = ("en", "zh")
 
 
@@ -31,6 +31,8 @@ class Options:
     device: str = "auto"
     precision: str = "auto"
     language: str | None = None
+    store: str | None = field(default=None, repr=False)  # its URI may name a user
+    milvus_token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def options_from(args: argparse.Namespace) -> Options:
     given = {name: getattr(args, name) for name in _PART_OPTIONS if hasattr(args, name)}
     data = getattr(args, "data", None) or default_data_dir()
-    return Options(data=Path(data).expanduser().absolute(), **given)
+    token = os.environ.get("MILVUS_TOKEN")
+    return Options(data=Path(data).expanduser().absolute(), milvus_token=token, **given)
 
 
 def serve_options_from(args: argparse.Namespace) -> ServeOptions:
@@ -105,7 +108,7 @@ def decoding_options(args: argparse.Namespace) -> tuple[GenerationConfig, Method
     return config, method
 
 
-_PART_OPTIONS = ("model", "embedder", "device", "precision", "language")
+_PART_OPTIONS = ("model", "embedder", "device", "precision", "language", "store")
 ALIASES = {"num_beams": "--beams"}
 
 
@@ -158,6 +161,15 @@ def build_parser() -> argparse.ArgumentParser:
     ask.add_argument("--without-retrieval", action="store_true", help="let the model answer alone")
     ask.add_argument("--compare", action="store_true", help="answer with and without retrieval")
     _decoding_options(ask)
+
+    move = command("move-vectors", "Move the vectors of all passages to another place.")
+    move.add_argument("to", metavar="WHERE", help="sqlite, milvus:FILE.db or milvus:URI")
+    move.add_argument(
+        "--abandon",
+        action="store_true",
+        help="fetch nothing from where they are, for when that is gone for good: they are made "
+        "again from the passages' text at the next start",
+    )
     return parser
 
 
@@ -169,6 +181,12 @@ def _shared_options() -> argparse.ArgumentParser:
     group.add_argument("--device", help="auto, cpu, cuda or mps (default: auto)")
     group.add_argument("--precision", help="auto, fp32 or bf16 (default: auto)")
     group.add_argument("--data", metavar="DIR", help="where documents are kept")
+    group.add_argument(
+        "--store",
+        metavar="WHERE",
+        help="where vectors are kept: sqlite, milvus:FILE.db or milvus:http://HOST:19530, whose "
+        "key is read from the environment variable MILVUS_TOKEN (default: where they are)",
+    )
     group.add_argument("--language", choices=LANGUAGES, help="language of the instructions")
     return shared
 
