@@ -50,3 +50,32 @@ def test_surrogate_pairs_are_joined_and_lone_halves_replaced() -> None:
 
 def test_all_line_ends_become_newlines() -> None:
     assert clean("a\r\nb\rc\u2028d\x85e\ff") == "a\nb\nc\nd\ne\nf"
+
+
+def markdown(text: str) -> str:
+    return "".join(block.text for block in read_markdown(text))
+
+
+def test_the_rows_of_a_table_have_its_headings() -> None:
+    text = "Staff:\n\n| Name | Age |\n|:--|--:|\n| Ada | 36 |\n| a \\| b | |\n\nEnd | here\n"
+    assert markdown(text) == (
+        "Staff:\n\nName | Age\nName: Ada; Age: 36\nName: a | b\n\nEnd | here\n"
+    )
+    assert markdown("Name | Age\n--- | ---\nAda | 36") == "Name | Age\nName: Ada; Age: 36\n"
+
+
+def test_what_only_looks_like_a_table_stays_as_it_is() -> None:
+    for text in (
+        "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```\n",
+        "| a | b |\n|---|\n| 1 | 2 |\n",
+        "a | b\nc | d\n",
+        "| a | b |\n",
+        "    | a |\n",
+    ):
+        assert markdown(text) == text
+
+
+@given(st.text(alphabet=st.sampled_from("|-: \\\nab`#")))
+def test_no_word_of_any_table_is_lost(text: str) -> None:
+    found = markdown(text)
+    assert found.count("a") >= text.count("a") and found.count("b") >= text.count("b")
