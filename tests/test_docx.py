@@ -234,3 +234,29 @@ def test_a_docx_is_known_by_its_content_whatever_its_name(word: Any, tmp_path: P
     for name in ("a.pdf.html", "a.txt", "a"):
         (tmp_path / name).write_bytes(buffer.getvalue())
         assert load_document(tmp_path / name).text == "text"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/vnd.ms-word.document.macroEnabled.main+xml",
+        "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+    ],
+)
+def test_documents_with_macros_and_templates_are_read(word: Any, tmp_path: Path, kind: str) -> None:
+    word.add_paragraph("text")
+    word.save(tmp_path / "plain.docx")
+    plain = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    changes = {"[Content_Types].xml": lambda old: old.replace(plain, kind)}
+    with zipfile.ZipFile(tmp_path / "plain.docx", "a") as archive:
+        archive.writestr("word/media/image.png", bytes(range(256)))
+    rewrite(tmp_path / "plain.docx", tmp_path / "a.docm", changes)
+    assert load_document(tmp_path / "a.docm").text == "text"
+
+
+def test_an_old_word_document_is_refused_with_advice(tmp_path: Path) -> None:
+    ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    (tmp_path / "a.doc").write_bytes(ole + bytes(512) + "WordDocument".encode("utf-16-le"))
+    with pytest.raises(DocumentError, match="Save it as DOCX"):
+        load_document(tmp_path / "a.doc")
