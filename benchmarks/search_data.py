@@ -39,6 +39,7 @@ class Seeds:
     """What a collection in one language is grown from."""
 
     vectors: NDArray[np.float32]  # (S, D)
+    nearest: NDArray[np.intp]  # (S, 16) of each of them
     words: list[str]  # by falling frequency
     questions: list[str]
     question_vectors: NDArray[np.float32]  # (Q, D)
@@ -58,8 +59,10 @@ def seeds(embedder: Embedder, data: Path | None) -> dict[str, Seeds]:
         parts = [text[start:end] for text in texts for start, end in sentences(text)]
         parts = [part for part in dict.fromkeys(parts) if len(part) > 20]
         counts = Counter(term for text in texts for term in tokenize(text))
+        real = embedder.embed_passages(parts)  # (S, D)
         found[language] = Seeds(
-            embedder.embed_passages(parts),
+            real,
+            np.argsort(-(real @ real.T), axis=1)[:, 1 : _NEIGHBOURS + 1],
             [word for word, _ in counts.most_common()],
             questions,
             np.array([embedder.embed_query(question) for question in questions]),
@@ -70,9 +73,8 @@ def seeds(embedder: Embedder, data: Path | None) -> dict[str, Seeds]:
 def vectors(seed: Seeds, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """(count, D), as the module says."""
     real = seed.vectors  # (S, D)
-    nearest = np.argsort(-(real @ real.T), axis=1)[:, 1 : _NEIGHBOURS + 1]  # (S, 16)
     a, c, d = rng.integers(len(real), size=(3, count))
-    b = nearest[a, rng.integers(_NEIGHBOURS, size=count)]
+    b = seed.nearest[a, rng.integers(_NEIGHBOURS, size=count)]
     t = rng.random((count, 1), np.float32)
     rows = t * real[a] + (1 - t) * real[b] + np.float32(_SPREAD) * (real[c] - real[d])
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)

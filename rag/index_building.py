@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class Limits:
     """When files are written. The defaults are for people; tests use small numbers."""
 
-    flat: int = 200_000  # vectors of one script that are searched exactly
+    flat: int = 100_000  # vectors of each script that are searched exactly, so 200,000 in all
     unsaved: int = 5_000  # passages that are in no file, before files are written
     unsaved_share: float = 0.05  # or this share of those that are, whichever is more
     gone_share: float = 0.2  # passages of a file that are gone, before it is written anew
