@@ -92,6 +92,15 @@ def test_glyphs_of_unknown_meaning_are_recognised_by_their_looks(tesseract, tmp_
     assert "recognised in pictures" in document.warnings[0]
 
 
+def test_bullets_of_unknown_meaning_do_not_cost_the_exact_text_of_a_page(tmp_path) -> None:
+    page = draw(
+        lines([f"(cid:3) the item called number {n} of the list, in full" for n in range(5)])
+    )
+    document = read(page, tmp_path)
+    assert document.text.count("(cid:3)") == 5
+    assert "could not be recognised" in document.warnings[0]
+
+
 def test_a_picture_without_text_is_named(tesseract, tmp_path) -> None:
     from tests.test_pdf import picture
 

@@ -27,7 +27,9 @@ from rag.readers.pdf_ocr import (
 from rag.readers.running_lines import without_running_lines
 from rag.readers.tesseract import find_tesseract
 
-_JUNK_SHARE = 0.05  # of the characters; above it the text is recognised again, or warned of
+_JUNK_SHARE = 0.05  # of a file's characters; above it the person is warned
+_JUNK_PAGE = 0.2  # of a page's; above it the page is recognised. Below are bullets and formulas,
+# among text that is exact while recognised text is not.
 _HARDLY_ANY_TEXT = 40  # characters beside a picture: a stamp on a scan
 _DEEPEST_FORM = 3  # of drawings in drawings, in which a page's picture may be
 _TAIL = 64 * 1024  # bytes in which the end of a complete file is marked
@@ -51,7 +53,7 @@ class _Page:
 
     @property
     def is_junk(self) -> bool:
-        return self.junk > _JUNK_SHARE * self.length
+        return self.junk > _JUNK_PAGE * self.length
 
 
 def read_pdf(source: Source) -> Iterator[Block]:
