@@ -41,7 +41,8 @@ def refusals(collection: Collection, questions: Iterable[Question]) -> dict[str,
     Then what other thresholds would give: the second share where the first is .03, and the area
     under the curve (ROC), the chance that of two questions the answerable one seems the likelier.
     """
-    answerable, other = [], []
+    answerable: list[float] = []
+    other: list[float] = []
     for question in questions:
         inside = question.paragraph in collection.places
         (answerable if inside else other).append(best_log_odds(collection.retriever, question.text))

@@ -27,12 +27,13 @@ from rag.retrieved import Retrieval, RetrievedPassage
 from rag.selection import select, without_duplicates
 from rag.sentence_search import NearestSentence, nearest_sentences
 from rag.store import DocumentStore
-from rag.terms import content_terms, script_of
+from rag.terms import content_terms, script_of, share_in
 
 _LEAST_CANDIDATES = 10  # so many are looked at, or twice as many as are wanted
 # Log-odds between which a passage's sentences are embedded: on XQuAD the other questions come out
 # the same with and without, and four in five need no sentence.
 _IN_DOUBT = 4.0
+_MIXED = 0.25  # of a passage in the question's script: its cosines are like those of that script
 
 
 class Retriever:
@@ -109,15 +110,15 @@ class Retriever:
         k: int,
     ) -> list[RetrievedPassage]:
         """The candidates, best first, each with the probability that it answers."""
-        ranked = sorted(numbers, key=lambda id_: (-numbers[id_].score, id_))
-        ranked = ranked[: max(2 * k, _LEAST_CANDIDATES)]
-        places = {id_: place for place, id_ in enumerate(ranked, start=1)}
-        stored = sorted(self._store.passages_by_id(ranked), key=lambda p: places[p.id])
+        best = sorted(numbers, key=lambda id_: (-numbers[id_].score, id_))
+        stored = self._store.passages_by_id(best[: max(2 * k, _LEAST_CANDIDATES)])
+        numbers = {p.id: _in_its_language(numbers[p.id], p, question) for p in stored}
+        stored.sort(key=lambda p: (-numbers[p.id].score, p.id))
         in_doubt = [p for p in stored if _is_in_doubt(question, numbers[p.id])]
         nearest = nearest_sentences(self._embedder, in_doubt, vector)
         found = [
-            _retrieved(p, places[p.id], question, numbers[p.id], query, nearest.get(p.id))
-            for p in stored
+            _retrieved(p, rank, question, numbers[p.id], query, nearest.get(p.id))
+            for rank, p in enumerate(stored, start=1)
         ]
         found = self._pointed_at(found, stored, vector)
         return found if self._reranker is None else self._reranker.reordered(query, found)
@@ -153,6 +154,17 @@ class Retriever:
         if text is None:
             return passage
         return widen(passage, self._store.passages(passage.document_id), neighbours, text)
+
+
+def _in_its_language(numbers: Scores, passage: StoredPassage, question: Question) -> Scores:
+    """Without what other languages are allowed, where much of the passage is in the question's.
+
+    A list of English titles with Chinese sentences around it is near to any Chinese question.
+    """
+    if numbers.usual is None or share_in(question.script, passage.text) < _MIXED:
+        return numbers
+    score = numbers.score - numbers.allowance
+    return numbers._replace(score=score, allowance=0.0, usual=None)
 
 
 def _signals(question: Question, numbers: Scores, sentence: float) -> tuple:

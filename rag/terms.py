@@ -67,13 +67,19 @@ def has_han(text: str) -> bool:
 
 
 def script_of(text: str) -> Script:
-    """ "han" for Chinese and Japanese text, also with some foreign words in it, else "other".
+    """ "han" for Chinese and Japanese text, also with some foreign words in it, else "other"."""
+    return "han" if share_in("han", text) > 0.5 else "other"
+
+
+def share_in(script: Script, text: str) -> float:
+    """How much of `text` is in `script`, 0 to 1; 0 where there is no letter.
 
     A Han character counts as three letters: it says about as much.
     """
     han = sum(len(run) for run in _HAN_RUN.findall(text))
     letters = len(_LETTER.findall(text)) - han
-    return "han" if 3 * han > letters else "other"
+    inside = 3 * han if script == "han" else letters
+    return inside / max(1, 3 * han + letters)
 
 
 def scripts_of(passages: Sequence[str]) -> list[Script]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.terms import content_terms, has_han, tokenize
+from rag.terms import content_terms, has_han, share_in, tokenize
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,10 @@ def test_content_terms_are_some_of_the_terms_once(text):
 
 def test_han_is_recognized():
     assert has_han("the 缓存") and has_han("ひ") and not has_han("the cache, façade, 。")
+
+
+def test_shares_of_scripts_add_up_to_all_letters():
+    assert share_in("han", "灯塔") == 1 and share_in("other", "灯塔") == 0
+    assert share_in("han", "灯 lamp 12") == pytest.approx(3 / 7)
+    assert share_in("other", "灯 lamp 12") == pytest.approx(4 / 7)
+    assert share_in("han", "12 ?") == share_in("other", "12 ?") == 0
