@@ -119,16 +119,20 @@ class Application:
     @cached_property
     def _retriever(self) -> Retriever:
         """Once each passage has its vector where vectors are kept: those that are lost are made."""
+        from rag.device import choose_device
         from rag.lost_vectors import restore_lost
+        from rag.reranker import Reranker
         from rag.retriever import Retriever
 
+        folder, device = self._options.reranker, choose_device(self._options.device)
+        reranker = None if folder is None else Reranker(folder, device)
         store, label = self._store, "Embedding again the passages whose vectors are gone"
         restore_lost(
             store, self._embedder, lambda _, done, total: self._progress(label, done, total)
         )
         if store.elsewhere is not None:
             store.elsewhere.fill_all(self._progress)
-        return Retriever(store, self._embedder)
+        return Retriever(store, self._embedder, reranker)
 
     def _load_model(self) -> LanguageModel:
         from generation.model import load_model

@@ -164,7 +164,7 @@ def test_threads_may_search_while_documents_come_and_go(filled):
 
 def test_a_list_of_foreign_titles_is_not_an_answer_to_every_question(filled, tmp_path):
     """In one script, and half in the question's: it would be alone in being allowed to be far."""
-    titles = "灯塔音乐剧 Many Rivers, The Lucky One, Wings Like A Dove, Dance The World Away"
+    titles = "灯塔音乐剧团曲目单：Many Rivers, The Lucky One, Wings Like A Dove, Dance The World Away"
     store = DocumentStore(tmp_path / "chinese", EMBEDDER.identity, EMBEDDER.dimension)
     put(store, EMBEDDER, "titles.txt", titles)
     put(store, EMBEDDER, "lamp.txt", *(f"守护人在第{n}天点亮主灯。" for n in "一二三四五六"))

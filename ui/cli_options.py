@@ -31,6 +31,7 @@ class Options:
     device: str = "auto"
     precision: str = "auto"
     language: str | None = None
+    reranker: Path | None = None
     store: str | None = field(default=None, repr=False)  # its URI may name a user
     milvus_token: str | None = field(default=None, repr=False)
 
@@ -108,7 +109,7 @@ def decoding_options(args: argparse.Namespace) -> tuple[GenerationConfig, Method
     return config, method
 
 
-_PART_OPTIONS = ("model", "embedder", "device", "precision", "language", "store")
+_PART_OPTIONS = ("model", "embedder", "reranker", "device", "precision", "language", "store")
 ALIASES = {"num_beams": "--beams"}
 
 
@@ -178,6 +179,12 @@ def _shared_options() -> argparse.ArgumentParser:
     group = shared.add_argument_group("options of every command")
     group.add_argument("--model", help="catalogue name, folder or .gguf file (default: auto)")
     group.add_argument("--embedder", help="e5-small, minilm or a folder (default: e5-small)")
+    group.add_argument(
+        "--reranker",
+        type=Path,
+        metavar="FOLDER",
+        help="a cross-encoder that puts the best passages in order (default: none)",
+    )
     group.add_argument("--device", help="auto, cpu, cuda or mps (default: auto)")
     group.add_argument("--precision", help="auto, fp32 or bf16 (default: auto)")
     group.add_argument("--data", metavar="DIR", help="where documents are kept")
