@@ -188,8 +188,8 @@ def main(arguments: str) -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not get between the frames
     _limit_self(limits)
-    sys.modules["numpy"] = None  # type: ignore[assignment]  # openpyxl would load it for nothing,
-    # and its linear algebra reserves memory for each core of the machine
+    # openpyxl would load it for nothing, and it reserves memory for each core of the machine.
+    sys.modules["numpy"] = None  # type: ignore[assignment]
 
     def send(**frame: object) -> None:
         body = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode()

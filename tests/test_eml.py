@@ -104,7 +104,7 @@ def test_attachments_are_named_and_not_read(tmp_path: Path) -> None:
     document = read(message, tmp_path)
     assert "\nAttachments: 合同.pdf, " in document.text
     assert "secret" not in document.text and "a,b" not in document.text
-    assert document.warnings[0].startswith("2 attachments were not read (合同.pdf, ")
+    assert document.warnings[0].startswith("Attachments were not read: 合同.pdf, ")
     assert "../" not in document.text
 
 

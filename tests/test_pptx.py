@@ -167,7 +167,7 @@ def test_hidden_slides_are_left_out_and_counted(deck: Any, tmp_path: Path) -> No
     document = read(deck, tmp_path)
     assert "obey" not in document.text
     assert document.sections[-1].page == 3
-    assert document.warnings == ("1 hidden slides were left out (2).",)
+    assert document.warnings == ("Hidden slides were left out: 2.",)
 
 
 def test_slides_without_text_are_refused(deck: Any, tmp_path: Path) -> None:

@@ -54,10 +54,7 @@ def read_eml(source: Source) -> Iterator[Block]:
     yield from blocks
     if mail.attachments:
         names = ", ".join(mail.attachments[:10]) + (", …" if len(mail.attachments) > 10 else "")
-        source.warn(
-            f"{len(mail.attachments)} attachments were not read ({names}). Save them and add them "
-            "by themselves."
-        )
+        source.warn(f"Attachments were not read: {names}. Save them and add them by themselves.")
 
 
 class _Mail:

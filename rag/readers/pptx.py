@@ -74,7 +74,7 @@ def read_pptx(source: Source) -> Iterator[Block]:
         )
     if hidden:
         numbers = ", ".join(map(str, hidden[:10])) + (", …" if len(hidden) > 10 else "")
-        source.warn(f"{len(hidden)} hidden slides were left out ({numbers}).")
+        source.warn(f"Hidden slides were left out: {numbers}.")
 
 
 def _slide(slide: Any, said: set[str]) -> Iterator[Block]:

@@ -57,7 +57,7 @@ def read_xlsx(source: Source) -> Iterator[Block]:
     if hidden:
         names = ", ".join(hidden[:5]) + (", …" if len(hidden) > 5 else "")
         source.warn(
-            f"{len(hidden)} hidden sheets were left out ({names}). Show them in Excel and save the "
+            f"Hidden sheets were left out: {names}. Show them in Excel and save the "
             "workbook to have them read."
         )
     uncomputed = 0
@@ -79,7 +79,7 @@ def read_xlsx(source: Source) -> Iterator[Block]:
         )
     if uncomputed:
         source.warn(
-            f"{uncomputed:,} cells hold formulas whose results were not saved, and were left out. "
+            f"Formulas whose results were not saved were left out (cells: {uncomputed:,}). "
             "Open the workbook in a spreadsheet program and save it there."
         )
 
