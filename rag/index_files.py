@@ -22,6 +22,7 @@ from pathlib import Path
 from rag.records import Position
 
 FOLDER = "index"
+_FORMAT_1 = "vectors.faiss"  # where a store of format 1 kept its vectors' index
 _ABANDONED_AFTER = 3600.0  # seconds: nobody is still writing, or about to open, what is older
 
 
@@ -116,6 +117,7 @@ class IndexFiles:
         """
         named = {part.name for part in manifest.parts}
         with contextlib.suppress(OSError):
+            (self._folder.parent / _FORMAT_1).unlink(missing_ok=True)
             for folder in self._folder.iterdir():
                 old = time.time() - folder.stat().st_mtime > _ABANDONED_AFTER
                 if folder.name not in named and old:

@@ -128,6 +128,7 @@ class Indexes:
         assert dimension is not None  # the store's revision was read: so there is an embedder
         files = IndexFiles(self._store.root)
         manifest = Manifest.from_json(self._store.index_files())
+        files.clean(manifest)
         kinds = ["words", *(SCRIPTS if elsewhere is None else ())]
         try:
             segments = [Segment.load(files.verified(part)) for part in manifest.of("words")]

@@ -1,12 +1,16 @@
 """`rag.indexes`: in step with the store, whoever changed it; the saved file is only a cache."""
 
+import os
+import random
 import shutil
+import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
 
-from rag.index_building import Limits
+from rag.index_building import Limits, start_building
 from rag.index_files import Manifest
 from rag.indexes import Indexes
 from rag.reembedding import reembed
@@ -97,7 +101,8 @@ def test_vectors_come_back_bit_for_bit(store):
     np.testing.assert_array_equal(kept, vectors)
 
 
-LIMITS = Limits(flat=60, unsaved=10, unsaved_share=0.0, segment=40)
+KILLS = int(os.environ.get("GLASSBOX_KILLS", "40")) // 10  # a few seconds each
+LIMITS = Limits(flat=30, unsaved=10, unsaved_share=0.0, segment=40)
 
 
 def many(store: DocumentStore, name: str, count: int) -> None:
@@ -138,7 +143,7 @@ def test_what_is_saved_is_mapped_and_not_read_again(store, monkeypatch):
 
 
 def test_many_vectors_get_an_approximate_index_while_the_exact_one_serves(store):
-    many(store, "tower", 200)
+    many(store, "tower", 100)
     indexes = Indexes(store, LIMITS)
     assert not indexes.current().vectors["other"].is_approximate
     indexes.wait()
@@ -149,7 +154,7 @@ def test_many_vectors_get_an_approximate_index_while_the_exact_one_serves(store)
 
 
 def test_what_comes_and_goes_after_that_is_found_and_not_found_at_once(store):
-    many(store, "tower", 200)
+    many(store, "tower", 100)
     many(store, "gone", 5)
     indexes = Indexes(store, LIMITS)
     indexes.current()
@@ -217,7 +222,7 @@ def test_files_made_after_a_copy_was_put_back_are_not_used(store, tmp_path):
 @pytest.mark.parametrize("spoil", ["flip a byte", "truncate", "empty", "remove"])
 @pytest.mark.parametrize("kind", ["words", "other", "lists"])
 def test_a_spoiled_file_is_made_anew_from_the_store(store, kind, spoil):
-    many(store, "tower", 150)
+    many(store, "tower", 80)
     indexes = Indexes(store, LIMITS)
     indexes.current()
     indexes.wait()
@@ -289,3 +294,37 @@ def test_searches_go_on_while_files_are_written_and_another_process_adds(store):
     other.close()
     assert not failures
     check(indexes, store)
+
+
+def test_the_index_file_of_format_1_is_removed(store):
+    (store.root / "vectors.faiss").write_bytes(b"old")
+    many(store, "few", 3)
+    check(Indexes(store), store)
+    assert not (store.root / "vectors.faiss").exists()
+
+
+def test_when_the_writing_process_is_killed_what_is_in_memory_serves_on(store, monkeypatch, caplog):
+    many(store, "tower", 100)
+
+    def killed(*given) -> subprocess.Popen:
+        child = start_building(*given)
+        child.kill()
+        return child
+
+    monkeypatch.setattr("rag.indexes.start_building", killed)
+    indexes = Indexes(store, LIMITS)
+    check(indexes, store)
+    indexes.wait()
+    check(indexes, store)
+    assert "serves on" in caplog.text
+
+
+def test_killed_at_any_moment_the_writing_process_leaves_indexes_that_answer(store):
+    rng = random.Random(0)
+    for run in range(KILLS):
+        many(store, f"tower{run}", 70)
+        child = start_building(store, LIMITS)
+        time.sleep(rng.random() * 4)
+        child.kill()
+        child.wait()
+        check(Indexes(store), store)
