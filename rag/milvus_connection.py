@@ -1,4 +1,4 @@
-"""A connection to Milvus, whose failures are sentences. The only module that imports pymilvus.
+"""A connection to Milvus, whose failures are sentences.
 
 Milvus Lite runs inside this process over a folder whose name ends in .db, and lets one process in
 at a time; a server is shared. Does not know what is kept there.

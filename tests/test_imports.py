@@ -1,6 +1,8 @@
 """The import rules of the design, read from the source with `ast`: no module is imported here."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,14 @@ def test_a_module_imports_only_what_its_package_may(path):
 def test_only_the_vectors_and_their_index_import_faiss():
     users = {p.relative_to(ROOT).as_posix() for p in SOURCES if "faiss" in roots(p)}
     assert users <= {"rag/vector_rows.py", "rag/approximate_index.py"}
+
+
+def test_only_milvus_modules_import_pymilvus_and_only_when_it_is_used():
+    """It is an extra: `glassbox` runs without it."""
+    users = {p.relative_to(ROOT).as_posix() for p in SOURCES if "pymilvus" in roots(p)}
+    assert users == {"rag/milvus_connection.py", "rag/milvus_index.py"}
+    code = "import sys, app, rag.store, rag.retriever; assert 'pymilvus' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_only_app_imports_ui_from_outside():
