@@ -17,6 +17,7 @@ from rag.hits import Hits, best_first, no_hits
 
 _GATHERED = 4_000  # allowed rows up to which copying them is faster than skipping the others
 _GATHERED_OF_MANY = 20_000  # the same where the others are not read at all
+_SUMMED = 4_096  # rows added up in single precision: four times faster than in double
 _IDS, _ROWS, _LISTS = "ids.npy", "rows.npy", "lists.faiss"
 
 
@@ -31,7 +32,9 @@ class Rows:
     ) -> None:
         self.ids, self.vectors, self.approximate = ids, vectors, approximate
         self.alive = np.ones(len(ids), bool)
-        self.total = vectors.sum(axis=0, dtype=np.float64)  # (D,) of those alive
+        self.total = np.zeros(vectors.shape[1])  # (D,) of those alive, in double precision
+        for at in range(0, len(vectors), _SUMMED):
+            self.total += vectors[at : at + _SUMMED].sum(axis=0)
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.alive))
