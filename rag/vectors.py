@@ -40,7 +40,10 @@ class Vectors(Protocol):
     def search(
         self, query: NDArray[np.float32], k: int, allowed: NDArray[np.int64] | None = None
     ) -> Hits:
-        """The `k` best of all, or of those of `allowed` that are there, for `query` (D,)."""
+        """The `k` best of all, or of those of `allowed` that are there, for `query` (D,).
+
+        Scores are exact; among very many vectors a few of the best may be missing.
+        """
 
     def cosines(self, query: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """The exact products (n,) of `query` (D,) with the vectors of `ids` (n,), in their order.
