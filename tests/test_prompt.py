@@ -1,5 +1,7 @@
 """`rag.prompt`: what is kept when not all fits, and who wrote what."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,32 @@ def build(budget=100_000, question="What is it?", passages=PASSAGES, turns=(), *
     return build_messages(
         question, passages, turns, count_tokens=count_tokens, budget=budget, **more
     )
+
+
+def test_the_most_relevant_sentence_of_the_best_passage_stands_between_question_and_instruction():
+    marked = [replace(p, text="One. Two.", highlight=(5, 9)) for p in PASSAGES]
+    parts = build(passages=marked).messages[-1]["content"]
+    asked = [part["text"] for part in parts].index("What is it?")
+    assert [part["text"] for part in parts[asked + 2 :: 2]] == ["Two."]
+    assert not parts[asked + 2]["trusted"] and parts[-1]["trusted"]
+    unmarked = build(passages=[replace(p, highlight=None) for p in marked])
+    assert "relevant" not in text_of(unmarked.messages)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage_text", "words"),
+    [
+        ("What is it?", "It is a lighthouse.", "in their own words"),
+        ("What is it?", "这是一座灯塔。", "in English"),
+        ("这是什么？", "这是一座灯塔。", "原话"),
+        ("这是什么？", "It is a lighthouse.", "用中文"),
+    ],
+)
+def test_own_words_are_asked_for_only_where_they_are_in_the_language_of_the_question(
+    question, passage_text, words
+):
+    made = build(question=question, passages=[passage(1, passage_text)])
+    assert words in made.messages[-1]["content"][-1]["text"]
 
 
 def test_passages_are_numbered_in_order_before_the_question():
