@@ -16,6 +16,7 @@ from rag.milvus_connection import CALL_SECONDS, MilvusConnection, MilvusError
 from rag.vectors import VectorIndexError
 
 _ROWS = 1000  # vectors in one message: 1.5 MB at 384 numbers, and Milvus takes 64
+_GATHERED = 500  # allowed vectors up to which fetching them is faster than searching among them
 _FILTERED = 8000  # ids in one filter
 _MOST = 16_384  # hits that Milvus gives at once
 _SAMPLE = 10_000  # vectors whose mean stands for that of all
@@ -126,6 +127,10 @@ class MilvusIndex:
         parts: list[NDArray[np.int64] | None] = [None]
         if allowed is not None:
             wanted = np.intersect1d(np.asarray(allowed, np.int64), known)
+            if len(wanted) <= _GATHERED:
+                scores = self.cosines(row[0], wanted)
+                there = np.isfinite(scores)
+                return best_first(wanted[there], scores[there], k) if k > 0 else no_hits()
             parts = [wanted[at : at + _FILTERED] for at in range(0, len(wanted), _FILTERED)]
         k = min(k, len(known), _MOST)
         if k < 1 or not parts:

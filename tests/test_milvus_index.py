@@ -55,7 +55,7 @@ def test_a_thousand_vectors_give_the_answers_of_faiss_also_after_a_restart(addre
     np.testing.assert_allclose(there.mean(), here.mean(), atol=1e-6)
     np.testing.assert_array_equal(there.get(ids), here.get(ids))
     for query in unit_vectors(10, seed=1):
-        for allowed in (None, ids[200:500]):
+        for allowed in (None, ids[100:900], ids[200:500]):
             ours, theirs = (index.search(query, 50, allowed) for index in (here, there))
             assert ours.ids.tolist() == theirs.ids.tolist()
             np.testing.assert_allclose(ours.scores, theirs.scores, atol=1e-5)
@@ -81,6 +81,7 @@ def test_a_server_finds_nearly_all_that_an_exact_search_finds(tmp_path):
 
 
 def test_a_filter_of_many_ids_is_asked_in_parts(connection, monkeypatch):
+    monkeypatch.setattr(milvus_index, "_GATHERED", 0)
     monkeypatch.setattr(milvus_index, "_FILTERED", 40)
     index, ids, vectors = MilvusIndex(connection, "parts", D), np.arange(200), unit_vectors(200)
     index.add(ids, vectors)
