@@ -32,7 +32,6 @@ class RetrievalConfig:
     neighbours: int = 0  # passages before and after each one that are joined to it
     # benchmarks/follow_up.py chose the default: small models copy the question or answer it.
     follow_up: FollowUp = FollowUp.CARRY  # complete a follow-up question from the chat
-    rerank: bool = False  # let a cross-encoder put the best in order, when one is loaded
 
     def __post_init__(self) -> None:
         _check_whole("passages", self.passages, 1, MOST_PASSAGES)
@@ -40,8 +39,6 @@ class RetrievalConfig:
         number = isinstance(self.diversity, int | float) and not isinstance(self.diversity, bool)
         if not number or not math.isfinite(self.diversity) or not 0 <= self.diversity <= 1:
             raise ValueError(f"diversity must be a number from 0 to 1, not {self.diversity!r}")
-        if not isinstance(self.rerank, bool):
-            raise ValueError(f"rerank must be true or false, not {self.rerank!r}")
         if self.follow_up not in tuple(FollowUp):
             names = ", ".join(FollowUp)
             raise ValueError(f"follow_up must be one of {names}, not {self.follow_up!r}")

@@ -15,6 +15,7 @@ import pytest
 from generation.config import GenerationConfig
 from generation.method import Method
 from rag.store import DocumentStore
+from tests import ui_fakes
 from tests.fakes import FakeEmbedder
 from ui import cli, cli_options
 from ui.cli_files import files_to_add
@@ -44,6 +45,7 @@ class FakeApplication:
     store: FakeStore = field(default_factory=FakeStore)
     retrieval: object = None
     served: list = field(default_factory=list)
+    asked: dict = field(default_factory=dict)
 
     def document_store(self):
         return self.store
@@ -55,7 +57,11 @@ class FakeApplication:
         raise AssertionError("the language model was opened")
 
     def retriever(self):
-        return SimpleNamespace(retrieve=lambda query, k: self.retrieval)
+        def retrieve(query, **options):
+            self.asked = options
+            return self.retrieval
+
+        return SimpleNamespace(retrieve=retrieve)
 
     def serve(self, options):
         self.served.append(options)
@@ -66,7 +72,7 @@ def run(application, *argv):
 
 
 def passage(document="a.pdf", text="Some text."):
-    return SimpleNamespace(document=document, page=2, start=5, end=15, score=0.9, text=text)
+    return ui_fakes.passage(1, document=document, page=2, start=5, end=15, text=text)
 
 
 def test_list_opens_neither_model(capsys):
@@ -91,23 +97,25 @@ def test_an_unknown_or_ambiguous_id_is_refused_in_one_sentence(wanted, capsys):
 
 
 def test_search_opens_no_language_model_and_prints_json(capsys):
-    found = SimpleNamespace(relevant=True, passages=(passage(),), rejected=())
+    found = ui_fakes.retrieval(passage())
     assert run(FakeApplication(retrieval=found), "search", "question", "--json") == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["passages"] == [
-        {"document": "a.pdf", "page": 2, "start": 5, "end": 15, "score": 0.9, "text": "Some text."}
-    ]
+    (only,) = record["passages"]
+    wanted = {"document": "a.pdf", "page": 2, "start": 5, "end": 15, "text": "Some text."}
+    assert only | wanted == only
+    assert (only["probability"], only["dense_rank"], only["dropped"]) == (0.94, 1, None)
+    assert (record["considered"], record["threshold"]) == (9, 0.5)
 
 
 def test_search_says_when_nothing_is_relevant(capsys):
-    found = SimpleNamespace(relevant=False, passages=(), rejected=(passage(),))
+    found = ui_fakes.retrieval(passage(), relevant=False)
     assert run(FakeApplication(retrieval=found), "search", "pizza?") == 0
     assert "Nothing in the documents is relevant" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("hostile", ["a\x1b[2Jb.md", "invoice\u202efdp.exe", "x\r\ny.md", "\ud83d"])
 def test_a_hostile_file_name_reaches_the_terminal_harmless(hostile, capsys):
-    found = SimpleNamespace(relevant=True, passages=(passage(hostile, hostile),), rejected=())
+    found = ui_fakes.retrieval(passage(hostile, hostile))
     run(FakeApplication(FakeStore([stored("ab12", hostile)])), "list")
     run(FakeApplication(retrieval=found), "search", "q")
     run(FakeApplication(retrieval=found), "search", "q", "--json")
@@ -341,3 +349,40 @@ def test_an_interrupt_keeps_what_was_added_and_says_so(real_store, tmp_path, cap
     assert "docs/a.md" in out
     assert "What is listed above was added and stays." in err
     assert [d.name for d in store.documents()] == ["docs/a.md"]
+
+
+def test_every_option_of_retrieval_reaches_the_retriever_and_documents_may_be_named(capsys):
+    store = FakeStore([stored("ab12", "lease.pdf"), stored("cd34", "house rules.docx")])
+    application = FakeApplication(store, ui_fakes.retrieval(passage()))
+    options = ["-k", "7", "--diversity", "0.5", "--neighbours", "2"]
+    named = ["--document", "lease.pdf", "--document", "cd"]
+    assert run(application, "search", "q", *options, *named) == 0
+    assert application.asked == {
+        "k": 7,
+        "document_ids": ("ab12", "cd34"),
+        "diversity": 0.5,
+        "neighbours": 2,
+    }
+    assert "1 of 9 passages that were searched" in capsys.readouterr().out
+
+
+def test_a_document_that_is_not_there_and_a_number_out_of_range_are_sentences(capsys):
+    application = FakeApplication(FakeStore([stored("ab12", "a"), stored("ab34", "b")]))
+    assert run(application, "search", "q", "--document", "x") == 1
+    assert run(application, "search", "q", "--document", "ab") == 1
+    assert run(application, "search", "q", "--diversity", "2") == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert "No document has" in lines[0] and "2 documents have" in lines[1]
+    assert "diversity must be a number from 0 to 1" in lines[2]
+
+
+def test_a_chat_is_read_from_a_file_and_what_is_no_chat_is_refused(tmp_path):
+    path = tmp_path / "chat.json"
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    assert cli.read_chat(path) == messages
+    for bad in ("", "{}", "[1]", '[{"role": "system", "content": "x"}]', '[{"role": "user"}]'):
+        path.write_text(bad, encoding="utf-8")
+        with pytest.raises(cli.CommandError, match=r"chat\.json"):
+            cli.read_chat(path)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from generation.config import GenerationConfig
+from rag.retrieval_config import RetrievalConfig
 from tests.ui_fakes import parts, passage, retrieval
 from ui import cli_answers
 from ui.session import answer
@@ -17,9 +18,8 @@ def ask(made, config=SHORT, as_json=False, use_retrieval=True, question="How lon
         made,
         question,
         config,
-        k=4,
+        retrieval=RetrievalConfig() if use_retrieval else None,
         language="en",
-        use_retrieval=use_retrieval,
         as_json=as_json,
     )
 
@@ -28,11 +28,16 @@ def test_json_has_exactly_the_documented_fields(capsys):
     ask(parts(end_ids=frozenset()), as_json=True)
     record = json.loads(capsys.readouterr().out)
     assert list(record) == [
-        *("answer", "finish_reason", "prompt_tokens", "completion_tokens", "passages", "seconds")
+        *("answer", "finish_reason", "prompt_tokens", "completion_tokens", "searched_for"),
+        *("passages", "left_out", "rejected", "considered", "history_dropped", "seconds"),
     ]
-    assert list(record["seconds"]) == ["retrieval", "prefill", "decode"]
-    fields = ["document", "page", "start", "end", "score", "text"]
-    assert [list(entry) for entry in record["passages"]] == [fields] * 2
+    assert list(record["seconds"]) == ["rewriting", "retrieval", "prefill", "decode"]
+    assert record["searched_for"] == {"text": "How long?", "origin": "as_asked"}
+    for entry in record["passages"]:
+        assert (entry["document"], entry["page"], entry["document_id"]) == ("lease.pdf", 4, "d")
+        assert entry["text"] and entry["end"] > entry["start"]
+        assert entry["dense_rank"] and entry["dropped"] is None
+    assert len(record["passages"]) == 2
     assert record["finish_reason"] == "length"
     assert record["completion_tokens"] == 8
     assert record["prompt_tokens"] > 0
@@ -73,7 +78,9 @@ def test_growing_text_is_printed_piece_by_piece_and_harmless(capsys):
 
 def test_a_comparison_prints_both_answers_and_where_they_part(capsys):
     made = parts(end_ids=frozenset())
-    cli_answers.compare(made, "How long?", SHORT, k=4, language="en", as_json=False)
+    cli_answers.compare(
+        made, "How long?", SHORT, retrieval=RetrievalConfig(), language="en", as_json=False
+    )
     out = capsys.readouterr().out
     assert out.index("With retrieval:") < out.index("Without retrieval:")
     assert "The answers part at token" in out
@@ -81,7 +88,9 @@ def test_a_comparison_prints_both_answers_and_where_they_part(capsys):
 
 def test_a_comparison_as_json_has_both_sides(capsys):
     made = parts(retrieval(passage(1)), end_ids=frozenset())
-    cli_answers.compare(made, "How long?", SHORT, k=4, language="en", as_json=True)
+    cli_answers.compare(
+        made, "How long?", SHORT, retrieval=RetrievalConfig(), language="en", as_json=True
+    )
     record = json.loads(capsys.readouterr().out)
     assert record["with"]["prompt_tokens"] > record["without"]["prompt_tokens"]
     assert isinstance(record["first_difference"], int)

@@ -26,12 +26,6 @@ def test_the_limits_themselves_are_allowed_and_nothing_beyond_them(name, least, 
             RetrievalConfig(**{name: value})
 
 
-@pytest.mark.parametrize("value", [None, 0, "yes"])
-def test_a_switch_is_on_or_off(value):
-    with pytest.raises(ValueError, match="rerank"):
-        RetrievalConfig(rerank=value)
-
-
 @pytest.mark.parametrize("value", [None, True, "magic", 3, []])
 def test_follow_up_questions_are_completed_in_one_of_the_known_ways(value):
     with pytest.raises(ValueError, match="follow_up must be one of off, carry, model"):

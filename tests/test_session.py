@@ -6,6 +6,7 @@ from generation.config import GenerationConfig
 from generation.scheduler import Scheduler
 from generation.step import FinishReason
 from generation.strategies import Method
+from rag.retrieval_config import RetrievalConfig
 from tests.ui_fakes import parts, passage, retrieval
 from ui import session
 from ui.session import answer
@@ -48,15 +49,15 @@ def test_nothing_relevant_puts_nothing_into_the_prompt(question):
 
 def test_without_retrieval_nothing_is_looked_up():
     made = parts()
-    last = list(answer(made, "How long?", config=SHORT, use_retrieval=False))[-1]
+    last = list(answer(made, "How long?", config=SHORT, retrieval=None))[-1]
     assert last.retrieval is None
     assert made.retriever.asked is None
 
 
 def test_the_filter_and_the_number_of_passages_reach_the_retriever():
     made = parts()
-    list(answer(made, "How long?", config=SHORT, k=2, document_ids=["d"]))
-    assert made.retriever.asked == ("How long?", 2, ["d"])
+    list(answer(made, "How long?", config=SHORT, retrieval=RetrievalConfig(2, ("d",))))
+    assert made.retriever.asked == ("How long?", 2, ("d",))
 
 
 def test_stopping_keeps_the_text_and_says_so():
@@ -186,7 +187,6 @@ def test_options_that_cannot_be_followed_are_a_sentence(method):
 )
 def test_an_answer_says_how_it_was_written(method, use_retrieval, name):
     config = GenerationConfig(max_new_tokens=4)
-    *_, last = answer(
-        parts(), "How long?", config=config, use_retrieval=use_retrieval, method=method
-    )
+    options = RetrievalConfig() if use_retrieval else None
+    *_, last = answer(parts(), "How long?", config=config, retrieval=options, method=method)
     assert last.strategy == name

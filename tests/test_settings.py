@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.retrieval_config import FollowUp, RetrievalConfig
 from ui.settings import PRESETS, matching_preset, read_settings
 
 FORM = {
@@ -14,8 +15,11 @@ FORM = {
     "stop": "\nEND\n \nSTOP HERE\n",
     "system": "  ",
     "use_retrieval": True,
-    "k": 4,
-    "documents": [],
+    "passages": 4,
+    "document_ids": [],
+    "diversity": 0,
+    "neighbours": 1.0,
+    "follow_up": "off",
 }
 
 
@@ -25,7 +29,13 @@ def test_every_value_arrives():
     assert settings.config.max_new_tokens == 64
     assert settings.config.stop == ("END", "STOP HERE")
     assert settings.config.seed == 7
-    assert settings.document_ids is None and settings.system is None
+    assert settings.system is None
+    assert settings.retrieval == RetrievalConfig(neighbours=1, follow_up=FollowUp.OFF)
+
+
+def test_chosen_documents_are_searched_and_retrieval_can_be_off():
+    assert read_settings({**FORM, "document_ids": ["a"]}).retrieval.document_ids == ("a",)
+    assert read_settings({**FORM, "use_retrieval": False}).retrieval is None
 
 
 def test_beams_with_a_temperature_are_beam_sampling():
@@ -33,7 +43,8 @@ def test_beams_with_a_temperature_are_beam_sampling():
 
 
 @pytest.mark.parametrize(
-    "name", ["temperature", "top_k", "top_p", "min_p", "seed", "max_new_tokens", "k"]
+    "name",
+    ["temperature", "top_k", "top_p", "min_p", "seed", "max_new_tokens", "passages", "diversity"],
 )
 @pytest.mark.parametrize("value", [None, -1, float("nan"), float("inf"), "7", "rubbish", []])
 def test_a_number_that_makes_no_sense_is_refused_by_name(name, value):

@@ -65,8 +65,10 @@ def turn(text: str = "Three months. [1]", found: Retrieval | None = None, **chan
 class FakeRetriever:
     found: Retrieval
     asked: tuple | None = None
+    options: dict | None = None
 
-    def retrieve(self, query, k=4, document_ids=None) -> Retrieval:
+    def retrieve(self, query, k=4, document_ids=None, **options: Any) -> Retrieval:
+        self.options = options
         self.asked = (query, k, document_ids)
         return self.found
 

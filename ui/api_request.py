@@ -12,10 +12,16 @@ from typing import Any
 
 from generation.config import GenerationConfig
 from generation.strategies import Method
+from rag.retrieval_config import RetrievalConfig
 
-RENAMED = {"max_tokens": "max_new_tokens", "max_completion_tokens": "max_new_tokens"}
+RENAMED = {
+    "max_tokens": "max_new_tokens",
+    "max_completion_tokens": "max_new_tokens",
+    "k": "passages",
+}
 CONFIG_NAMES = frozenset(f.name for f in fields(GenerationConfig))
 METHOD_NAMES = frozenset(f.name for f in fields(Method))
+RETRIEVAL_NAMES = frozenset(f.name for f in fields(RetrievalConfig))
 IGNORED = frozenset({"user", "metadata", "stream_options", "store"})  # change no token
 
 
@@ -34,9 +40,7 @@ class ChatRequest:
     method: Method
     stream: bool
     logprobs: bool
-    retrieval: bool
-    k: int
-    document_ids: list[str] | None
+    retrieval: RetrievalConfig | None
 
 
 def parse(body: Any) -> ChatRequest:
@@ -47,16 +51,12 @@ def parse(body: Any) -> ChatRequest:
     messages = options.pop("messages", None)
     question, history, system = _conversation(messages)
     stream, logprobs = bool(options.pop("stream", False)), bool(options.pop("logprobs", False))
-    retrieval, k = options.pop("retrieval", True), options.pop("k", 4)
-    document_ids = options.pop("document_ids", None)
+    retrieval = options.pop("retrieval", True)
     if options.pop("n", 1) != 1:
         raise BadRequest("n must be 1; for several texts use num_beams.")
     if not isinstance(retrieval, bool):
         raise BadRequest("retrieval must be true or false.")
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 50:
-        raise BadRequest("k must be a whole number from 1 to 50.")
-    if document_ids is not None and not _all_text(document_ids):
-        raise BadRequest("document_ids must be a list of ids.")
+    searching = retrieval_options(options)
     options.pop("model", None)  # one model is loaded; /v1/models says which
     options["num_candidates"] = options.pop("top_logprobs", None) or 10
     if isinstance(options.get("stop"), str):
@@ -74,9 +74,17 @@ def parse(body: Any) -> ChatRequest:
         method.check_with(config)
     except (TypeError, ValueError) as error:
         raise BadRequest(f"{error}.") from None
-    return ChatRequest(
-        question, history, system, config, method, stream, logprobs, retrieval, k, document_ids
-    )
+    wanted = searching if retrieval else None
+    return ChatRequest(question, history, system, config, method, stream, logprobs, wanted)
+
+
+def retrieval_options(options: dict[str, Any]) -> RetrievalConfig:
+    """Take what is a field of `RetrievalConfig` out of `options`. Raises BadRequest."""
+    given = {name: options.pop(name) for name in RETRIEVAL_NAMES & options.keys()}
+    try:
+        return RetrievalConfig(**{n: value for n, value in given.items() if value is not None})
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"{error}.") from None
 
 
 def _conversation(messages: Any) -> tuple[str, list[dict[str, str]], str | None]:
@@ -132,7 +140,3 @@ def _integer_keys(bias: dict[str, Any]) -> dict[int, Any]:
         return {int(token_id): value for token_id, value in bias.items()}
     except ValueError:
         raise BadRequest("logit_bias must map token ids to numbers.") from None
-
-
-def _all_text(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -104,9 +104,7 @@ class _ChatPage:
                 self._on_open, [opened, *state], [*changed, shell.tabs], **QUICK
             )
         shell.language.change(self._draw, state, drawn, **QUICK)
-        shell.documents_changed.change(
-            self._controls.document_choices, None, self._controls.documents, **QUICK
-        )
+        self._controls.retrieval.wire_documents(shell.documents_changed)
 
     # Answering
 

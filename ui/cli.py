@@ -7,6 +7,7 @@ that opens them, so that a command opens only what it needs.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from ui.terminal import ProgressLine
 if TYPE_CHECKING:
     from rag.collection import Entry
     from rag.embedding import Embedder
+    from rag.records import StoredDocument
+    from rag.retrieval_config import RetrievalConfig
     from rag.retriever import Retriever
     from rag.store import DocumentStore
     from ui.parts import Parts
@@ -171,15 +174,62 @@ def remove(args: argparse.Namespace, application: Application, progress: Progres
     return OK
 
 
-def search(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
-    from ui.cli_passages import print_passages, retrieval_record
+def _retrieval(args: argparse.Namespace, application: Application) -> RetrievalConfig:
+    """How and where to search. Raises ValueError for what makes no sense, or is not there."""
+    wanted = getattr(args, "document_ids", None)
+    config = cli_options.retrieval_options(args, wanted)  # before anything is opened
+    if wanted is None:
+        return config
+    documents = application.document_store().documents()
+    ids = [d.id for name in wanted for d in _named_so(name, documents)]
+    return cli_options.retrieval_options(args, ids)
 
-    retrieval = application.retriever().retrieve(args.query, k=args.k)
+
+def _named_so(wanted: str, documents: Sequence[StoredDocument]) -> list[StoredDocument]:
+    """The documents of this name, or else the one whose id begins so."""
+    named = [d for d in documents if d.name == wanted]
+    found = named or [d for d in documents if d.id.startswith(wanted)]
+    if not found or (len(found) > 1 and not named):
+        problem = "No document has" if not found else f"{len(found)} documents have"
+        raise CommandError(f"{problem} the name, or an id that begins with, {one_line(wanted)}.")
+    return found
+
+
+def read_chat(path: Path) -> list[dict[str, str]]:
+    """The conversation in a JSON file. Raises CommandError."""
+    try:
+        messages = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path.name} is not JSON: {error}") from None
+    if not isinstance(messages, list) or not all(
+        isinstance(m, dict)
+        and m.get("role") in ("user", "assistant")
+        and isinstance(m.get("content"), str)
+        for m in messages
+    ):
+        raise CommandError(
+            f"{path.name} must be a list of messages, each with a role, user or assistant, "
+            "and content that is text."
+        )
+    return [{"role": m["role"], "content": m["content"]} for m in messages]
+
+
+def search(args: argparse.Namespace, application: Application, progress: ProgressLine) -> int:
+    from ui.cli_passages import print_passages, print_scope
+    from ui.records import retrieval_record
+    from ui.searching import retrieve
+
+    try:
+        config = _retrieval(args, application)
+    except ValueError as error:
+        return _fail(error, USAGE)
+    retrieval = retrieve(application.retriever(), args.query, config)
     progress.close()
     if args.json:
         print(json_text(retrieval_record(retrieval)))
     elif retrieval.relevant:
         print_passages(retrieval.passages)
+        print_scope(len(retrieval.passages), retrieval)
     else:
         print("Nothing in the documents is relevant enough to answer from. The closest:")
         print_passages(retrieval.rejected)
@@ -197,6 +247,10 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
             )
         if method.context_alpha and args.without_retrieval:
             raise ValueError("--context-alpha needs passages: leave out --without-retrieval.")
+        if args.chat and args.compare:
+            raise ValueError("--compare answers one question by itself: leave out --chat.")
+        history = read_chat(Path(args.chat)) if args.chat else []
+        retrieval = _retrieval(args, application)
     except ValueError as error:
         return _fail(error, USAGE)
     parts = application.parts()
@@ -208,7 +262,13 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
     language = getattr(args, "language", None) or language_of(args.question)
     if args.compare:
         cli_answers.compare(
-            parts, args.question, config, method, k=args.k, language=language, as_json=args.json
+            parts,
+            args.question,
+            config,
+            method,
+            retrieval=retrieval,
+            language=language,
+            as_json=args.json,
         )
     else:
         cli_answers.ask(
@@ -216,10 +276,10 @@ def ask(args: argparse.Namespace, application: Application, progress: ProgressLi
             args.question,
             config,
             method,
-            k=args.k,
+            retrieval=None if args.without_retrieval else retrieval,
             language=language,
-            use_retrieval=not args.without_retrieval,
             as_json=args.json,
+            history=history,
         )
     return OK
 

@@ -5,17 +5,20 @@ Drains `ui.session.answer` and `ui.comparing.compare_answers`; knows neither ret
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from generation.config import GenerationConfig
 from generation.method import Method
-from ui.cli_passages import passage_record, print_passages
+from rag.retrieval_config import RetrievalConfig
+from ui.cli_passages import print_passages, print_scope
 from ui.compare_view import divergence_text, run_facts
 from ui.comparing import SIDES, ComparisonUpdate, SideRun, compare_answers
 from ui.decoding_text import strategy_text
 from ui.i18n import t
 from ui.parts import Parts
 from ui.plain_text import json_text, printable
+from ui.records import answer_record, passage_record
 from ui.session import AnswerUpdate, Problem, answer
 from ui.token_view import mean_logprob
 
@@ -32,10 +35,10 @@ def ask(
     config: GenerationConfig,
     method: Method = Method(),  # noqa: B008  (frozen)
     *,
-    k: int,
+    retrieval: RetrievalConfig | None,
     language: str,
-    use_retrieval: bool,
     as_json: bool,
+    history: Sequence[dict[str, str]] = (),
 ) -> None:
     """Stream the answer, then its passages and how it ended; or print JSON when it is complete.
 
@@ -45,7 +48,7 @@ def ask(
     write = Typewriter()
     streamed = not as_json and config.num_beams == 1  # a beam's text may still be replaced
     answers = answer(
-        parts, question, (), config, use_retrieval, k, language, session=SESSION, method=method
+        parts, question, history, config, retrieval, language, session=SESSION, method=method
     )
     for update in answers:
         if streamed:
@@ -57,7 +60,12 @@ def ask(
     write(update.text)
     print()
     _raise_problem(update.problem, language)
-    print_passages(update.prompt.used if update.prompt else ())
+    if update.search is not None and update.search.text != question:
+        print(f"{t(language, 'search.searched')} {printable(update.search.text)}")
+    used = update.prompt.used if update.prompt else ()
+    print_passages(used)
+    if update.retrieval is not None:
+        print_scope(len(used), update.retrieval)
     print(f"\n{_ending(update, language)}")
 
 
@@ -67,7 +75,7 @@ def compare(
     config: GenerationConfig,
     method: Method = Method(),  # noqa: B008  (frozen)
     *,
-    k: int,
+    retrieval: RetrievalConfig,
     language: str,
     as_json: bool,
 ) -> None:
@@ -76,7 +84,9 @@ def compare(
     write = Typewriter()
     if not as_json:
         print(f"{t(language, 'compare.with')}:")
-    answers = compare_answers(parts, question, config, k, language, session=SESSION, method=method)
+    answers = compare_answers(
+        parts, question, config, retrieval, language, session=SESSION, method=method
+    )
     for update in answers:
         if not as_json and update.runs:
             write(update.runs["with"].text)
@@ -91,23 +101,6 @@ def compare(
     print(f"  {_run_line(update.runs['without'], language)}\n")
     print(divergence_text(update, language))
     print_passages(update.runs["with"].prompt.used)
-
-
-def answer_record(update: AnswerUpdate) -> dict[str, Any]:
-    """The answer as plain data; the passages are those that were in the prompt, [1] first."""
-    prompt = update.prompt
-    return {
-        "answer": update.text,
-        "finish_reason": update.finish_reason and str(update.finish_reason),
-        "prompt_tokens": prompt.tokens if prompt else 0,
-        "completion_tokens": update.tokens,
-        "passages": [passage_record(passage) for passage in prompt.used] if prompt else [],
-        "seconds": {
-            "retrieval": update.seconds.retrieval,
-            "prefill": update.seconds.prefill,
-            "decode": update.seconds.decode,
-        },
-    }
 
 
 def comparison_record(update: ComparisonUpdate) -> dict[str, Any]:

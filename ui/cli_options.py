@@ -1,7 +1,8 @@
 """The options of the command line, parsed into small frozen dataclasses.
 
 Imports nothing heavy, so that `glassbox --help` answers at once. The options of decoding are the
-fields of `GenerationConfig` and `Method`, which fill in and check what was not given.
+fields of `GenerationConfig` and `Method`, which fill in and check what was not given; those of
+retrieval are the fields of `RetrievalConfig`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from generation.command_options import add_fields, given_fields
 from generation.config import GenerationConfig
 from generation.method import Method
+from rag.retrieval_config import FollowUp, RetrievalConfig
 
 COMMANDS = ("serve", "add", "list", "remove", "search", "ask", "move-vectors")
 LANGUAGES = ("en", "zh")
@@ -109,6 +111,15 @@ def decoding_options(args: argparse.Namespace) -> tuple[GenerationConfig, Method
     return config, method
 
 
+def retrieval_options(
+    args: argparse.Namespace, document_ids: Sequence[str] | None
+) -> RetrievalConfig:
+    """How to search, in these documents. Raises ValueError, which names what makes no sense."""
+    given = given_fields(RetrievalConfig, vars(args))
+    ids = None if document_ids is None else tuple(document_ids)
+    return RetrievalConfig(**given | {"document_ids": ids})
+
+
 _PART_OPTIONS = ("model", "embedder", "reranker", "device", "precision", "language", "store")
 ALIASES = {"num_beams": "--beams"}
 
@@ -159,6 +170,17 @@ def build_parser() -> argparse.ArgumentParser:
     ask = command("ask", "Answer a question.")
     ask.add_argument("question")
     _retrieval_options(ask)
+    ask.add_argument(
+        "--chat",
+        metavar="FILE",
+        help='the conversation so far, as JSON: [{"role": "user", "content": "..."}, ...]',
+    )
+    ask.add_argument(
+        "--follow-up",
+        choices=[*FollowUp],
+        default=argparse.SUPPRESS,
+        help="how a question that follows a chat is completed for the search (default: carry)",
+    )
     ask.add_argument("--without-retrieval", action="store_true", help="let the model answer alone")
     ask.add_argument("--compare", action="store_true", help="answer with and without retrieval")
     _decoding_options(ask)
@@ -199,7 +221,34 @@ def _shared_options() -> argparse.ArgumentParser:
 
 
 def _retrieval_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-k", type=_positive, default=4, help="passages (default: %(default)s)")
+    default = RetrievalConfig()
+    group = parser.add_argument_group("retrieval", argument_default=argparse.SUPPRESS)
+    group.add_argument(
+        "-k",
+        "--passages",
+        type=_positive,
+        metavar="N",
+        help=f"at most so many (default: {default.passages})",
+    )
+    group.add_argument(
+        "--document",
+        dest="document_ids",
+        action="append",
+        metavar="ID",
+        help="look only in this one: its id, a beginning of it, or its name; may be repeated",
+    )
+    group.add_argument(
+        "--diversity",
+        type=float,
+        metavar="N",
+        help="0 takes the most relevant, however alike; up to 1 prefers others (default: 0)",
+    )
+    group.add_argument(
+        "--neighbours",
+        type=int,
+        metavar="N",
+        help="so many passages before and after each come along (default: 0)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -21,8 +21,9 @@ from ui.i18n import h
 from ui.pacing import paced
 from ui.page import GENERATION, QUICK, Shell
 from ui.parts import Parts
+from ui.retrieval_controls import RetrievalControls
 from ui.running import Running
-from ui.settings import read_decoding
+from ui.settings import read_decoding, read_retrieval
 from ui.shift_view import shift_html
 
 # (key of its label, default, least, most), in the order of the event's arguments
@@ -110,6 +111,16 @@ def build(shell: Shell) -> None:
                 stop = gr.Button(visible=False, elem_id="compare-stop", size="md")
                 words.add(stop, value="chat.stop")
             problem = gr.HTML(elem_classes="panel-problem", apply_default_css=False)
+            retrieval = RetrievalControls(shell.parts.store, words)
+            with (
+                words.add(
+                    gr.Accordion(open=False, elem_classes="all-options"),
+                    label="controls.retrieval_options",
+                ),
+                gr.Row(elem_classes="numbers"),
+            ):
+                retrieval.build_documents()
+                retrieval.build_spread()
             with words.add(
                 gr.Accordion(open=False, elem_classes="all-options"),
                 label="controls.compare_options",
@@ -127,8 +138,10 @@ def build(shell: Shell) -> None:
         passages = gr.HTML(elem_id="compare-passages", apply_default_css=False)
     page = Page(run, stop, problem, status, receipt, columns, shift, passages, gr.State(None))
     running = Running()
-    compare = _comparison(page, shell.parts, running, [*decoding.fields])
-    inputs = [question, *numbers, shell.language, *decoding.fields.values()]
+    fields = {**retrieval.fields, **decoding.fields}
+    compare = _comparison(page, shell.parts, running, [*fields])
+    inputs = [question, *numbers, shell.language, *fields.values()]
+    retrieval.wire_documents(shell.documents_changed)
     gr.on([run.click, question.submit], compare, inputs, page.all, **GENERATION)
     stop.click(_stopping(running), **QUICK)
     shell.language.change(
@@ -157,6 +170,7 @@ def _comparison(page: Page, parts: Parts, running: Running, names: Sequence[str]
         session = _session(request)
         form = dict(zip(names, values, strict=True))
         try:
+            retrieval = read_retrieval(form | {"passages": k})
             config, method = read_decoding(form | {"max_new_tokens": length, "seed": seed})
         except ValueError as error:
             yield {page.problem: problem_html(error, language)}
@@ -166,7 +180,7 @@ def _comparison(page: Page, parts: Parts, running: Running, names: Sequence[str]
                 parts,
                 question,
                 config,
-                k or 1,
+                retrieval,
                 language,
                 should_stop=stop.is_set,
                 session=session,

@@ -19,8 +19,10 @@ from ui.i18n import h, t
 from ui.passage_view import passage_cards
 from ui.prompt_difference import difference_html
 from ui.prompt_view import prompt_view
+from ui.search_view import scope
 from ui.shift_view import Shift
 from ui.token_view import divergence_mark, mean_logprob, token_panel
+from ui.why_view import why_these
 
 # Private-use characters that stand for HTML until the Markdown around them has been rendered.
 BAR, BOLD, END_BOLD = "\ue010", "\ue011", "\ue012"
@@ -86,7 +88,12 @@ def passages_html(update: ComparisonUpdate, language: str) -> str:
     shown = passage_cards(run.prompt.used, checked.text, checked.supports, found, language, done)
     cards = [f'<div id="compare-passage-{n}">{card}</div>' for n, card in enumerate(shown, 1)]
     title = h(language, "compare.passages_title", count=len(cards))
-    return f'<h3 class="label">{title}</h3><div class="compare-passages">{"".join(cards)}</div>'
+    read = scope(update.retrieval, len(cards), update.question, language)
+    why = why_these(update.retrieval, language, run.prompt) if done else ""
+    return (
+        f'<h3 class="label">{title}</h3>{read}'
+        f'<div class="compare-passages">{"".join(cards)}</div>{why}'
+    )
 
 
 def status_text(update: ComparisonUpdate, language: str) -> str:

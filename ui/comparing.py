@@ -21,8 +21,10 @@ from generation.scoring import TokenScore, score
 from generation.step import FinishReason, Step
 from generation.streaming import stream_text
 from rag.prompt import Prompt, build_messages
-from rag.retriever import Retrieval
+from rag.retrieval_config import RetrievalConfig
+from rag.retrieved import Retrieval
 from ui.parts import Parts
+from ui.searching import retrieve
 from ui.session import Problem, ShouldStop, problem_of
 
 Stage = Literal["retrieving", "waiting", "reading", "writing", "done"]
@@ -81,9 +83,8 @@ def compare_answers(
     parts: Parts,
     question: str,
     config: GenerationConfig,
-    k: int = 4,
+    retrieval: RetrievalConfig = RetrievalConfig(),  # noqa: B008  (frozen)
     language: str = "en",
-    document_ids: Sequence[str] | None = None,
     should_stop: ShouldStop | None = None,
     *,
     session: str = "",
@@ -98,17 +99,16 @@ def compare_answers(
     update = ComparisonUpdate("retrieving", question, config, method)
     try:
         yield update
-        retrieval = parts.retriever.retrieve(question, k=k, document_ids=document_ids)
-        passages = retrieval.passages if retrieval.relevant else ()
+        found = retrieve(parts.retriever, question, retrieval)
         prompts = {
-            "with": _prompt(lm, question, passages, config, language),
+            "with": _prompt(lm, question, found.passages, config, language),
             "without": _prompt(lm, question, (), config, language),
         }
         ids = {side: lm.encode_chat(prompts[side].messages) for side in SIDES}
         update = replace(
             update,
             stage="waiting",
-            retrieval=retrieval,
+            retrieval=found,
             runs={side: SideRun(prompts[side], len(ids[side])) for side in SIDES},
             differing=sum(differing_tokens(ids["with"], ids["without"])),
             ahead=parts.scheduler.waiting,

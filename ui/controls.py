@@ -16,7 +16,8 @@ from ui.decoding_controls import DecodingControls, problem_html
 from ui.decoding_text import chip_text
 from ui.i18n import Words, t
 from ui.page import QUICK
-from ui.settings import MOST_PASSAGES, Settings, read_settings
+from ui.retrieval_controls import RetrievalControls
+from ui.settings import Settings, read_settings
 
 PANELS = ("retrieval", "decoding", "documents")
 
@@ -25,13 +26,19 @@ class Controls:
     """The components, in one order for events (`inputs`), and how to read them back."""
 
     def __init__(self, store: DocumentStore, words: Words, language: gr.State) -> None:
-        self._store = store
         self._words = words
         self._fields: dict[str, Any] = {}
         self.chips = gr.HTML(elem_id="chips", apply_default_css=False)
         with gr.Column(elem_id="panel-retrieval", elem_classes="popover", min_width=0):
-            self._add("use_retrieval", gr.Checkbox(True), "retrieval", info=True)
-            self._add("k", gr.Slider(1, MOST_PASSAGES, 4, step=1), "passages")
+            keys = {"label": "controls.retrieval", "info": "controls.retrieval_info"}
+            self._fields["use_retrieval"] = words.add(gr.Checkbox(True), **keys)
+            self.retrieval = RetrievalControls(store, words, self._fields)
+            self.retrieval.build_passages()
+            self.retrieval.build_follow_up()
+            with words.add(
+                gr.Accordion(open=False, elem_classes="all-options"), label="controls.spread"
+            ):
+                self.retrieval.build_spread()
         with gr.Column(elem_id="panel-decoding", elem_classes="popover", min_width=0):
             self._problem = gr.HTML(elem_classes="panel-problem", apply_default_css=False)
             decoding = DecodingControls(words, self._fields)
@@ -41,8 +48,7 @@ class Controls:
             ):
                 decoding.build_all()
         with gr.Column(elem_id="panel-documents", elem_classes="popover", min_width=0):
-            self.documents = gr.Dropdown([], value=[], multiselect=True)
-            self._add("documents", self.documents, "documents", info=True)
+            self.retrieval.build_documents()
         words.add_dynamic(self.chips, lambda lang: {"value": self._draw_chips(lang, {})})
         self._wire(language)
 
@@ -53,15 +59,6 @@ class Controls:
     def read(self, values: Sequence[Any]) -> Settings:
         """The values of `inputs`; raises ValueError for numbers that make no sense."""
         return read_settings(dict(zip(self._fields, values, strict=True)))
-
-    def document_choices(self) -> dict[str, Any]:
-        """An update of the document filter after documents came or went."""
-        choices = [(d.name, d.id) for d in self._store.documents()]
-        return gr.update(choices=choices)
-
-    def _add(self, name: str, component: Any, key: str, info: bool = False) -> None:
-        keys = {"label": f"controls.{key}"} | ({"info": f"controls.{key}_info"} if info else {})
-        self._fields[name] = self._words.add(component, **keys)
 
     def _wire(self, language: gr.State) -> None:
         def draw(lang: str, *values: Any) -> tuple[str, str]:
@@ -102,10 +99,10 @@ def _read(form: Mapping[str, Any]) -> tuple[Settings | None, ValueError | None]:
 def _retrieval_text(chosen: Mapping[str, Any], language: str) -> str:
     if not chosen["use_retrieval"]:
         return t(language, "chip.retrieval_off")
-    return t(language, "chip.retrieval_on", count=chosen["k"])
+    return t(language, "chip.retrieval_on", count=chosen["passages"])
 
 
 def _documents_text(chosen: Mapping[str, Any], language: str) -> str:
-    count = len(chosen["documents"] or ())
+    count = len(chosen["document_ids"] or ())
     key = "chip.some_documents" if count else "chip.all_documents"
     return t(language, key, count=count)

@@ -1,8 +1,8 @@
 """OpenAI-compatible routes beside the page: /v1/models, /v1/chat/completions, and /health.
 
 An adapter over `ui.session.answer`: the same retrieval, prompt and loop as the page, as JSON. What
-OpenAI's API has no word for has the names of `GenerationConfig` and `Method`, and `retrieval`, `k`
-and `document_ids`.
+OpenAI's API has no word for has the names of `GenerationConfig`, `Method` and `RetrievalConfig`;
+`"retrieval": false` lets the model answer alone.
 
 With a password on the page, these routes ask for the same one (HTTP Basic).
 """
@@ -27,6 +27,7 @@ from starlette.routing import Route
 from ui.api_request import BadRequest, ChatRequest, parse
 from ui.i18n import t
 from ui.parts import Parts
+from ui.records import answer_record
 from ui.session import AnswerUpdate, Problem, answer
 from ui.ways_api import PATH as WAYS_PATH
 from ui.ways_api import handler as ways_handler
@@ -83,8 +84,6 @@ def _answers(parts: Parts, asked: ChatRequest, stop: Event) -> Iterator[AnswerUp
         asked.history,
         asked.config,
         asked.retrieval,
-        asked.k,
-        document_ids=asked.document_ids,
         should_stop=stop.is_set,
         session=f"api-{secrets.token_hex(8)}",  # requests are strangers to one another
         system=asked.system,
@@ -187,27 +186,9 @@ def _usage(update: AnswerUpdate) -> dict[str, int]:
 
 
 def _glassbox(update: AnswerUpdate) -> dict[str, Any]:
-    """What OpenAI's format has no place for: the exact reason, the passages, the times."""
-    used = update.prompt.used if update.prompt else ()
-    return {
-        "finish_reason": update.finish_reason,
-        "passages": [
-            {
-                "document": p.document,
-                "page": p.page,
-                "start": p.start,
-                "end": p.end,
-                "score": p.score,
-                "text": p.text,
-            }
-            for p in used
-        ],
-        "seconds": {
-            "retrieval": update.seconds.retrieval,
-            "prefill": update.seconds.prefill,
-            "decode": update.seconds.decode,
-        },
-    }
+    """What OpenAI's format has no place for: the exact reason, what was found, the times."""
+    said = ("answer", "prompt_tokens", "completion_tokens")
+    return {name: value for name, value in answer_record(update).items() if name not in said}
 
 
 def _logprobs(steps: Any) -> dict[str, Any] | None:

@@ -6,8 +6,8 @@ counted one by one; what is left over (our instructions and the chat markup) bel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 from rag.prompt import Prompt
@@ -16,7 +16,11 @@ from ui.i18n import t
 
 @dataclass(frozen=True)
 class ContextUse:
-    """Tokens of each part; `room` is what the answer may use, `limit` the model's window."""
+    """Tokens of each part; `room` is what the answer may use, `limit` the model's window.
+
+    `each_passage` has the tokens of every passage by its id, those that did not fit too;
+    `history_dropped` those of the earlier messages that did not.
+    """
 
     system: int
     passages: int
@@ -24,6 +28,13 @@ class ContextUse:
     question: int
     room: int
     limit: int
+    each_passage: Mapping[int, int] = field(default_factory=dict)
+    history_dropped: int = 0
+
+    @property
+    def free(self) -> int:
+        """What is left of the window beside the prompt and the room for the answer."""
+        return max(0, self.limit - self.room - self.used)
 
     @property
     def used(self) -> int:
@@ -39,12 +50,22 @@ def measure(
     limit: int,
 ) -> ContextUse:
     """Split `prompt.tokens` into parts. `history` is what was offered, before any was dropped."""
-    kept = history[prompt.history_dropped :]
+    dropped, kept = history[: prompt.history_dropped], history[prompt.history_dropped :]
+    each_passage = {p.passage_id: count(p.text) for p in (*prompt.used, *prompt.dropped)}
     asked = min(count(question), prompt.tokens)
-    passages = min(sum(count(p.text) for p in prompt.used), prompt.tokens - asked)
+    passages = sum(each_passage[p.passage_id] for p in prompt.used)
+    passages = min(passages, prompt.tokens - asked)
     earlier = min(sum(count(m["content"]) for m in kept), prompt.tokens - asked - passages)
-    system = prompt.tokens - asked - passages - earlier
-    return ContextUse(system, passages, earlier, asked, room, limit)
+    return ContextUse(
+        system=prompt.tokens - asked - passages - earlier,
+        passages=passages,
+        history=earlier,
+        question=asked,
+        room=room,
+        limit=limit,
+        each_passage=each_passage,
+        history_dropped=sum(count(m["content"]) for m in dropped),
+    )
 
 
 def meter(use: ContextUse | None, limit: int, language: str) -> str:

@@ -13,12 +13,14 @@ from html import escape
 from rag.citations import Support, link_citations
 from rag.evidence import Span
 from rag.prompt import Prompt
-from rag.retriever import Retrieval, RetrievedPassage
+from rag.retrieved import Dropped, Retrieval, RetrievedPassage
 from rag.terms import has_han
 from ui.i18n import h, t
+from ui.meter import ContextUse
 from ui.prompt_view import place, prompt_view
+from ui.search_view import scope, searched_for
 from ui.turns import Turn
-from ui.why_view import why_these
+from ui.why_view import fate, percent, why_these
 
 EXCERPT = 220  # characters shown of a passage, around what supports the answer; of Chinese, half
 
@@ -31,15 +33,18 @@ def panel(turn: Turn | None, number: int, language: str) -> str:
     if update.retrieval is None:
         body = _empty("passages.off", language) if turn.done else ""
         return body + (prompt_view(update.prompt, language) if update.prompt else "")
+    searched = searched_for(update.search, language)
     if not update.retrieval.considered:
-        return _empty("passages.no_documents", language)
+        return searched + _empty("passages.no_documents", language)
     used = update.prompt.used if update.prompt else ()
     parts = [
+        searched,
         _title(update.retrieval, used, update.prompt is not None, language),
+        scope(update.retrieval, len(used), turn.question, language),
         *passage_cards(used, update.text, turn.supports, update.retrieval, language, turn.done),
     ]
-    parts += _left_out(update.retrieval, update.prompt, language)
-    parts.append(why_these(update.retrieval, language))
+    parts += _left_out(update.retrieval, update.prompt, turn.context, language)
+    parts.append(why_these(update.retrieval, language, update.prompt, turn.context))
     if update.prompt is not None:
         parts.append(prompt_view(update.prompt, language))
     return f'<div class="passages" data-turn="{number}">{"".join(parts)}</div>'
@@ -156,29 +161,42 @@ def _title(
     return f'<h3 class="label">{escape(words)}</h3>'
 
 
-def _left_out(retrieval: Retrieval, prompt: Prompt | None, language: str) -> list[str]:
-    """Passages that the model did not get: they did not fit, or were not close enough."""
+def _left_out(
+    retrieval: Retrieval, prompt: Prompt | None, context: ContextUse | None, language: str
+) -> list[str]:
+    """Passages that the model did not get, each with the reason."""
     if prompt is None:
         return []
+
+    def names(passages: Sequence[RetrievedPassage]) -> str:
+        lines = (
+            f"<li>{_name(p)} <span>{escape(place(p, language))}</span>"
+            f"<small>{escape(fate(p, prompt, context, language))}</small></li>"
+            for p in passages
+        )
+        return f'<ul class="names">{"".join(lines)}</ul>'
+
     if not retrieval.relevant:
         words = f'<p class="hint">{h(language, "passages.none_relevant")}</p>'
-        return [words, _name_list(retrieval.rejected, language)]
+        return [words, names(retrieval.rejected)]
+    far = [p for p in retrieval.rejected if p.dropped in (None, Dropped.BELOW_THRESHOLD)]
+    aside = [p for p in retrieval.rejected if p not in far]
+    groups = (("dropped", prompt.dropped), ("too_far", far), ("set_aside", aside))
     left_out = []
-    for key, passages in (("dropped", prompt.dropped), ("too_far", retrieval.rejected)):
+    for key, passages in groups:
         if passages:
             words = h(language, f"passages.{key}", count=len(passages))
-            names = _name_list(passages, language)
-            left_out.append(f"<details><summary>{words}</summary>{names}</details>")
+            left_out.append(
+                f'<details class="left-{key}"><summary>{words}</summary>{names(passages)}</details>'
+            )
     return left_out
 
 
-def _name_list(passages: Sequence[RetrievedPassage], language: str) -> str:
-    names = (f"<li>{_name(p)} <span>{escape(place(p, language))}</span></li>" for p in passages)
-    return f'<ul class="names">{"".join(names)}</ul>'
-
-
 def _bar(passage: RetrievedPassage, retrieval: Retrieval, language: str) -> str:
-    numbers = {"score": f"{passage.probability:.3f}", "threshold": f"{retrieval.threshold:.3f}"}
+    numbers = {
+        "score": percent(passage.probability),
+        "threshold": percent(retrieval.threshold),
+    }
     label = h(language, "passages.bar", **numbers)
     width = 100 * share(passage, retrieval)
     return (

@@ -1,4 +1,4 @@
-"""One question to one answer: retrieve, build the prompt, generate, stream. No Gradio in it.
+"""One question to one answer: search, build the prompt, generate, stream. No Gradio in it.
 
 The chat page, the comparison and the command line all drain `answer`; none of them has a way of its
 own. What it yields is plain data for views to draw, with keys of `ui.i18n` where words are needed.
@@ -19,19 +19,26 @@ from generation.scheduler import Busy, Cancelled
 from generation.step import FinishReason, PromptTooLong, Step
 from generation.strategies import Method, strategy_name, write
 from generation.streaming import cut_at_stop, stream_text
+from rag.follow_up import SearchQuestion
 from rag.prompt import Prompt, QuestionTooLong, build_messages
-from rag.retriever import Retrieval, RetrievedPassage
+from rag.retrieval_config import RetrievalConfig
+from rag.retrieved import Retrieval, RetrievedPassage
 from ui.parts import Parts
+from ui.searching import completed, needs_model, retrieve, rewritten
 
-Stage = Literal["retrieving", "waiting", "reading", "writing", "done"]
+Stage = Literal["rewriting", "retrieving", "waiting", "reading", "writing", "done"]
 ShouldStop = Callable[[], bool]
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """Where the time went; `first_token` runs from the turn's begin until text can appear."""
+    """Where the time went; `first_token` runs from the turn's begin until text can appear.
 
+    `rewriting` is what the model took to say what a follow-up question is about.
+    """
+
+    rewriting: float = 0.0
     retrieval: float = 0.0
     prefill: float = 0.0
     decode: float = 0.0
@@ -52,7 +59,7 @@ class AnswerUpdate:
 
     `steps` grows in place while the answer is written (and stays empty with beams, whose text may
     still change). `retrieval` is None when it was off; its `relevant` says whether passages were
-    put into the prompt.
+    put into the prompt. `search` is what was searched for; the prompt has the person's own words.
     """
 
     stage: Stage
@@ -60,6 +67,7 @@ class AnswerUpdate:
     steps: Sequence[Step] = ()
     tokens: int = 0
     strategy: str = ""  # as `strategy_name` says it, once the prompt is known
+    search: SearchQuestion | None = None
     retrieval: Retrieval | None = None
     prompt: Prompt | None = None
     finish_reason: FinishReason | None = None
@@ -78,10 +86,8 @@ def answer(
     question: str,
     history: Sequence[dict[str, str]] = (),
     config: GenerationConfig = GenerationConfig(),  # noqa: B008  (frozen)
-    use_retrieval: bool = True,
-    k: int = 4,
+    retrieval: RetrievalConfig | None = RetrievalConfig(),  # noqa: B008  (frozen)
     language: str = "en",
-    document_ids: Sequence[str] | None = None,
     should_stop: ShouldStop | None = None,
     *,
     session: str = "",
@@ -90,19 +96,23 @@ def answer(
 ) -> Iterator[AnswerUpdate]:
     """Answer `question`, yielding an update at each token and whenever the stage changes.
 
-    Closing the generator, or `should_stop` returning true, ends the work at once. Whatever goes
-    wrong becomes the last update's `problem`; the text so far is kept in it.
+    Without `retrieval` the model answers alone. Closing the generator, or `should_stop` returning
+    true, ends the work at once. Whatever goes wrong becomes the last update's `problem`; the text
+    so far is kept in it.
     """
     lm, stopped = parts.model, parts.scheduler.stopping(should_stop)
     update = AnswerUpdate("retrieving")
-    try:
-        passages: Sequence[RetrievedPassage] = ()
-        if use_retrieval:
-            yield update
-            retrieval = parts.retriever.retrieve(question, k=k, document_ids=document_ids)
-            passages = retrieval.passages if retrieval.relevant else ()
-            seconds = Seconds(retrieval=retrieval.seconds)
-            update = replace(update, retrieval=retrieval, seconds=seconds)
+    # Only what the model has to do waits for a turn; a search alone goes ahead of the queue.
+    model_first = retrieval is not None and needs_model(question, history, retrieval)
+
+    def searched(update: AnswerUpdate, search: SearchQuestion) -> AnswerUpdate:
+        assert retrieval is not None
+        found = retrieve(parts.retriever, search.text, retrieval)
+        seconds = Seconds(rewriting=search.seconds, retrieval=found.seconds)
+        return replace(update, search=search, retrieval=found, seconds=seconds)
+
+    def prompted(update: AnswerUpdate) -> tuple[AnswerUpdate, list[int] | None]:
+        """The update with its prompt, and the prompt without passages where it is needed."""
 
         def prompt_with(passages: Sequence[RetrievedPassage]) -> Prompt:
             return build_messages(
@@ -115,23 +125,35 @@ def answer(
                 language=language,
             )
 
-        prompt = prompt_with(passages)
+        prompt = prompt_with(update.retrieval.passages if update.retrieval else ())
         without_ids = None
         if method.context_alpha and prompt.used:
             without_ids = lm.encode_chat(prompt_with(()).messages)
         used = method if without_ids or not method.context_alpha else Method()  # else plain
-        update = replace(
-            update,
-            prompt=prompt,
-            stage="waiting",
-            ahead=parts.scheduler.waiting,
-            strategy=strategy_name(config, used),
-        )
+        return replace(update, prompt=prompt, strategy=strategy_name(config, used)), without_ids
+
+    try:
+        if not model_first:
+            if retrieval is not None:
+                yield update
+                update = searched(update, completed(question, history, retrieval))
+            update, without_ids = prompted(update)
+        update = replace(update, stage="waiting", ahead=parts.scheduler.waiting)
         yield update
         with parts.scheduler.turn(session, stopped):
+            if model_first:
+                update = replace(update, stage="rewriting", ahead=0)
+                yield update
+                search = rewritten(lm, question, history, stopped)
+                if stopped():
+                    raise Cancelled
+                update = replace(update, stage="retrieving", search=search)
+                yield update
+                update, without_ids = prompted(searched(update, search))
             update = replace(update, stage="reading", ahead=0)
             yield update
-            ids = lm.encode_chat(prompt.messages)
+            assert update.prompt is not None
+            ids = lm.encode_chat(update.prompt.messages)
             if config.num_beams > 1:
                 method.check_with(config)
                 written = _write_beams(lm, update, ids, config, stopped)
@@ -149,9 +171,10 @@ def answer(
 
 def _timed(update: AnswerUpdate, written: Iterator[AnswerUpdate]) -> Iterator[AnswerUpdate]:
     """Add when the first token came, and a last update that says how it ended."""
+    before = update.seconds.rewriting + update.seconds.retrieval
     started, first = perf_counter(), 0.0
     for written_update in written:
-        first = first or update.seconds.retrieval + perf_counter() - started
+        first = first or before + perf_counter() - started
         seconds = replace(written_update.seconds, first_token=first)
         update = replace(written_update, seconds=seconds)
         yield update

@@ -1,8 +1,8 @@
 """What a person chose for an answer: from the values of a form to a checked `Settings`, and back.
 
-No Gradio in it. What the options mean and which are valid is `generation`'s business. A form has
-values under the names of the fields of `GenerationConfig` and `Method`; its `method` and `form` say
-which fields of `Method` count.
+No Gradio in it. What the options mean and which are valid is `generation`'s and `rag`'s business. A
+form has values under the names of the fields of `GenerationConfig`, `Method` and `RetrievalConfig`;
+its `method` and `form` say which fields of `Method` count, `use_retrieval` whether any is used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from generation.config import GenerationConfig
 from generation.strategies import Method, strategy_name
+from rag.retrieval_config import RetrievalConfig
 
 T = TypeVar("T")
 # The sampling numbers that a preset sets, in the order of the form; the others stay as they are.
@@ -23,7 +24,6 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
 }
 
 SAMPLING = tuple(PRESETS["precise"])
-MOST_PASSAGES = 10
 # What a choice of the form makes of the fields of `Method`: only those of the chosen one count.
 METHODS: Mapping[str, tuple[str, ...]] = {
     "plain": (),
@@ -42,9 +42,7 @@ class Settings:
 
     config: GenerationConfig = GenerationConfig()  # noqa: RUF009  (frozen)
     method: Method = Method()  # noqa: RUF009  (frozen)
-    use_retrieval: bool = True
-    k: int = 4
-    document_ids: list[str] | None = None
+    retrieval: RetrievalConfig | None = RetrievalConfig()  # noqa: RUF009  (frozen)
     system: str | None = None
 
     @property
@@ -54,18 +52,21 @@ class Settings:
 
 def read_settings(form: Mapping[str, Any]) -> Settings:
     """Raises ValueError, naming the option, for what makes no sense or cannot go together."""
-    k = _whole(form["k"])
-    if not isinstance(k, int) or not 1 <= k <= MOST_PASSAGES:
-        raise ValueError(f"k must be a whole number from 1 to {MOST_PASSAGES}, not {k!r}")
+    retrieval = read_retrieval(form)
     config, method = read_decoding(form)
     return Settings(
         config=config,
         method=method,
-        use_retrieval=bool(form["use_retrieval"]),
-        k=k,
-        document_ids=list(form["documents"] or ()) or None,
+        retrieval=retrieval if form["use_retrieval"] else None,
         system=(form["system"] or "").strip() or None,
     )
+
+
+def read_retrieval(form: Mapping[str, Any]) -> RetrievalConfig:
+    """The retrieval part of a form; fields that it lacks keep their defaults. Raises ValueError."""
+    values = {f.name: _whole(form[f.name]) for f in fields(RetrievalConfig) if f.name in form}
+    values["document_ids"] = values.get("document_ids") or None  # none chosen: all are searched
+    return RetrievalConfig(**values)
 
 
 def read_decoding(form: Mapping[str, Any]) -> tuple[GenerationConfig, Method]:

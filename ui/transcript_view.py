@@ -115,6 +115,8 @@ def _ending(turn: Turn, number: int, language: str, last: bool) -> str:
 def stage_words(update: AnswerUpdate, language: str) -> str:
     """What is going on, or how it ended."""
     match update.stage:
+        case "rewriting":
+            return t(language, "chat.rewriting")
         case "retrieving":
             return t(language, "chat.retrieving")
         case "waiting":
@@ -135,6 +137,8 @@ def stage_words(update: AnswerUpdate, language: str) -> str:
 def _numbers(update: AnswerUpdate, language: str) -> list[str]:
     done = update.stage == "done"
     facts = [strategy_text(update.strategy, language)] if done and update.strategy else []
+    if update.seconds.rewriting:
+        facts.append(t(language, "chat.rewrote", seconds=f"{update.seconds.rewriting:.1f}"))
     if update.seconds.first_token:
         seconds = f"{update.seconds.first_token:.2f}"
         facts.append(t(language, "chat.first_token", seconds=seconds))

@@ -21,9 +21,11 @@ from generation.streaming import TextStream, stream_text
 from generation.template_filling import TemplateUpdate, fill_template
 from generation.template_syntax import TemplateError, parse_template
 from rag.prompt import build_messages
+from rag.retrieval_config import RetrievalConfig
 from rag.terms import has_han
 from ui.i18n import LANGUAGES, t
 from ui.parts import Parts
+from ui.searching import retrieve
 from ui.session import Problem, ShouldStop, problem_of
 from ui.ways_update import Iteration, Piece, WaysUpdate, Written
 
@@ -50,7 +52,7 @@ def write_ways(
     question: str,
     template: str = "",
     max_new_tokens: int = DEFAULT_TOKENS,
-    k: int = 4,
+    retrieval: RetrievalConfig = RetrievalConfig(),  # noqa: B008  (frozen)
     should_stop: ShouldStop | None = None,
     *,
     session: str = "",
@@ -72,8 +74,7 @@ def write_ways(
             raise TemplateError(f"The template is longer than {MAX_TEMPLATE} characters.")
         parse_template(template)
         yield update
-        retrieval = parts.retriever.retrieve(question, k=k)
-        passages = retrieval.passages if retrieval.relevant else ()
+        found = retrieve(parts.retriever, question, retrieval)
         language = "zh" if has_han(question) else "en"
         plain, retrieved = (
             build_messages(
@@ -83,12 +84,10 @@ def write_ways(
                 budget=lm.context_length - config.max_new_tokens,
                 language=language,
             )
-            for given in ((), passages)
+            for given in ((), found.passages)
         )
         ahead = parts.scheduler.waiting
-        update = replace(
-            update, stage="waiting", retrieval=retrieval, prompt=retrieved, ahead=ahead
-        )
+        update = replace(update, stage="waiting", retrieval=found, prompt=retrieved, ahead=ahead)
         yield update
         with parts.scheduler.turn(session, stopped):
             ids = lm.encode_chat(plain.messages)

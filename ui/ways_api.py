@@ -17,7 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ui.api_request import BadRequest
+from rag.retrieval_config import RetrievalConfig
+from ui.api_request import BadRequest, retrieval_options
 from ui.parts import Parts
 from ui.session import Problem
 from ui.ways import DEFAULT_TOKENS, write_ways
@@ -34,12 +35,17 @@ class WaysRequest:
     question: str
     template: str
     max_new_tokens: int
+    retrieval: RetrievalConfig
 
 
 def parse(body: Any) -> WaysRequest:
     """Check a decoded JSON body. Raises BadRequest, which names what to change."""
     if not isinstance(body, dict):
         raise BadRequest("The body must be a JSON object.")
+    if "follow_up" in body:
+        raise BadRequest("There is no option follow_up: no chat comes before the question.")
+    body = dict(body)
+    retrieval = retrieval_options(body)
     unknown = sorted(set(body) - set(NAMES))
     if unknown:
         raise BadRequest(f"There is no option {', '.join(unknown)}.")
@@ -48,7 +54,8 @@ def parse(body: Any) -> WaysRequest:
         raise BadRequest("question must be text.")
     if not isinstance(template, str):
         raise BadRequest("template must be text.")
-    return WaysRequest(question.strip(), template, body.get("max_new_tokens", DEFAULT_TOKENS))
+    max_new_tokens = body.get("max_new_tokens", DEFAULT_TOKENS)
+    return WaysRequest(question.strip(), template, max_new_tokens, retrieval)
 
 
 def handler(
@@ -79,6 +86,7 @@ async def _run(parts: Parts, asked: WaysRequest) -> WaysUpdate:
             asked.question,
             asked.template,
             asked.max_new_tokens,
+            asked.retrieval,
             should_stop=stop.is_set,
             session=f"api-{secrets.token_hex(8)}",  # requests are strangers to one another
         )

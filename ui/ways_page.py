@@ -15,10 +15,13 @@ from typing import Any
 import gradio as gr
 
 from ui import ways_view as view
+from ui.decoding_controls import problem_html
 from ui.i18n import h
 from ui.pacing import next_sentences, paced
 from ui.page import GENERATION, QUICK, Shell
+from ui.retrieval_controls import RetrievalControls
 from ui.running import Running
+from ui.settings import read_retrieval
 from ui.ways import (
     DEFAULT_TOKENS,
     LEAST_TOKENS,
@@ -47,6 +50,7 @@ class _Page:
     announcer: gr.HTML
     cards: dict[str, gr.HTML]
     shown: gr.State
+    names: tuple[str, ...]  # of the options of retrieval, in the order of the event's arguments
 
     @property
     def outputs(self) -> list[Any]:
@@ -60,11 +64,17 @@ class _Page:
         tokens: int | None,
         language: str,
         request: gr.Request,
+        *values: Any,
     ) -> Iterator[dict[Any, Any]]:
         """A generator over the states of one run."""
         question, template = question or "", template or ""
         if not question.strip():
             yield {self.status: _welcome_html(language)}
+            return
+        try:
+            retrieval = read_retrieval(dict(zip(self.names, values, strict=True)))
+        except ValueError as error:
+            yield {self.status: problem_html(error, language)}
             return
         if is_default_template(template):
             template = default_template(question)
@@ -76,6 +86,7 @@ class _Page:
                 question.strip(),
                 template,
                 tokens if tokens is not None else DEFAULT_TOKENS,
+                retrieval,
                 should_stop=flag.is_set,
                 session=session,
             )
@@ -160,6 +171,17 @@ def build(shell: Shell) -> None:
                 words.add(run, value="ways.run")
                 stop = gr.Button(visible=False, elem_id="ways-stop", size="md")
                 words.add(stop, value="chat.stop")
+            retrieval = RetrievalControls(shell.parts.store, words)
+            with (
+                words.add(
+                    gr.Accordion(open=False, elem_classes="all-options"),
+                    label="controls.retrieval_options",
+                ),
+                gr.Row(elem_classes="numbers"),
+            ):
+                retrieval.build_passages()
+                retrieval.build_documents()
+                retrieval.build_spread()
         status = gr.HTML(_welcome_html("en"), elem_id="ways-status", apply_default_css=False)
         with gr.Column(elem_id="ways-cards", min_width=0):
             cards = {
@@ -167,10 +189,12 @@ def build(shell: Shell) -> None:
                 for name in view.CARDS
             }
         announcer = gr.HTML(elem_id="ways-announcer", apply_default_css=False)
+    shown, names = gr.State(None), tuple(retrieval.fields)
     page = _Page(
-        shell, Running(), question, template, run, stop, status, announcer, cards, gr.State(None)
+        shell, Running(), question, template, run, stop, status, announcer, cards, shown, names
     )
-    inputs = [question, template, tokens, shell.language]
+    inputs = [question, template, tokens, shell.language, *retrieval.fields.values()]
+    retrieval.wire_documents(shell.documents_changed)
     gr.on([run.click, question.submit], page.on_run, inputs, page.outputs, **GENERATION)
     stop.click(page.on_stop, **QUICK)
     question.input(

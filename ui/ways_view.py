@@ -11,6 +11,7 @@ from itertools import groupby
 
 from generation.step import FinishReason
 from ui.i18n import h, t
+from ui.search_view import scope
 from ui.token_view import visible
 from ui.ways_update import Iteration, WaysUpdate, Written
 
@@ -51,6 +52,8 @@ def card_html(card: str, update: WaysUpdate, language: str) -> str:
     if card == "retrieved" and not update.prompt.used:
         method = h(language, "ways.nothing_relevant")
     body = _text_html(run, update.writing == card) + _facts_html(run, language)
+    if card == "retrieved" and update.retrieval is not None:
+        body += scope(update.retrieval, len(update.prompt.used), update.question, language)
     return _card(card, sizes, method, body, language, update)
 
 
