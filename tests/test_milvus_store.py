@@ -159,6 +159,21 @@ def test_two_stores_in_one_milvus_do_not_mix(tmp_path, store, milvus):
     other.close()
 
 
+def test_two_programs_over_one_server_see_each_others_changes(tmp_path, data):
+    with served(tmp_path / "server") as address:
+        move_vectors(data, str(address))
+        ours, theirs = open_store(tmp_path), open_store(tmp_path)
+        searching = [Retriever(store, EMBEDDER) for store in (ours, theirs)]
+        assert all(retriever.retrieve("barley").considered == 33 for retriever in searching)
+        put(ours, EMBEDDER, "new.txt", "a note about zebras")
+        for retriever in searching:  # the first hands the vector over, the second finds it there
+            assert retriever.retrieve("zebras").passages[0].document == "new.txt"
+        theirs.remove(theirs.find(name="new.txt").id)
+        assert all(retriever.retrieve("zebras").considered == 33 for retriever in searching)
+        ours.close()
+        theirs.close()
+
+
 def test_another_place_than_the_noted_one_says_what_to_run(tmp_path, store, milvus):
     with pytest.raises(VectorsElsewhere) as refused:
         open_store(tmp_path, "sqlite")
