@@ -168,6 +168,22 @@ def pointing(retriever: Retriever, questions: Sequence[Question]) -> dict[str, f
     }
 
 
+def with_diversity(whole: dict[str, Collection], sets: dict[str, DataSet]) -> Rows:
+    """Of the answerable questions, for how many the right paragraph is among four handed on."""
+    rows = {}
+    for language in LANGUAGES:
+        retriever, questions = whole[language].retriever, sets[language].questions
+        for diversity in (0.0, 0.1, 0.3, 0.5, 0.7):
+            found = [retriever.retrieve(q.text, diversity=diversity).passages for q in questions]
+            right = [
+                str(q.paragraph) in [p.document for p in passages]
+                for q, passages in zip(questions, found, strict=True)
+            ]
+            row = {"handed on": _mean(right), "passages": _mean(map(len, found))}
+            rows[f"{language}, diversity {diversity}"] = row
+    return rows
+
+
 def milliseconds(retriever: Retriever, questions: Sequence[Question]) -> dict[str, float]:
     seconds = [retriever.retrieve(question.text).seconds for question in questions]
     return {"p50": 1e3 * float(np.median(seconds)), "p95": 1e3 * float(np.quantile(seconds, 0.95))}
@@ -188,6 +204,7 @@ def measure(sets: dict[str, DataSet], plain: Embedder, folder: Path) -> Iterator
     yield "nothing relevant, half of the articles", with_half(make, sets)
     yield "nothing relevant, few paragraphs", with_few(make, sets)
     yield "nothing relevant, the shipped corpus", on_the_corpus(embedder, folder)
+    yield "maximal marginal relevance", with_diversity(whole, sets)
     yield (
         "pointing at a sentence",
         {name: pointing(whole[name].retriever, sets[name].questions) for name in LANGUAGES},

@@ -190,10 +190,11 @@ def _retrieved(
     nearest: NearestSentence | None,
 ) -> RetrievedPassage:
     signals = _signals(question, numbers, numbers.cosine if nearest is None else nearest.cosine)
-    evidence = best_sentence([passage.text], content_terms(query), passage.heading)
-    highlight = evidence.span if evidence else None
-    if highlight is None and nearest is not None:
-        highlight = nearest.span
+    probability = relevance.probability(signals)
+    highlight = None if nearest is None else nearest.span
+    if probability >= LEAST_PROBABILITY:  # finding it takes longer than the search
+        evidence = best_sentence([passage.text], content_terms(query), passage.heading)
+        highlight = evidence.span if evidence else highlight
     return RetrievedPassage(
         passage_id=passage.id,
         document_id=passage.document_id,
@@ -210,7 +211,7 @@ def _retrieved(
         lexical_rank=numbers.lexical_rank,
         highlight=highlight,
         rank=rank,
-        probability=relevance.probability(signals),
+        probability=probability,
         signals=signals,
     )
 
