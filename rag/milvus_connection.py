@@ -68,8 +68,11 @@ class MilvusConnection:
             given["token"] = self.address.token
         try:
             if self.address.is_file:
-                Path(self.address.uri).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # Vectors tell much of the text they were made from: not for other users to read.
+                Path(self.address.uri).mkdir(mode=0o700, parents=True, exist_ok=True)
             return MilvusClient(**given)
+        except OSError as error:
+            raise self._unopened(error) from error
         except (MilvusException, grpc.RpcError) as error:
             raise self._error(error) from error
 
@@ -92,6 +95,9 @@ class MilvusConnection:
             return MilvusError("disk_full", f"The disk of {where} is full: free some space")
         return MilvusError("milvus", f"{where} failed: {said}")
 
+    def _unopened(self, error: OSError) -> MilvusError:
+        return MilvusError("milvus", f"{self.address} cannot be opened: {error.strerror or error}")
+
     def _not_opened(self) -> MilvusError:
         """pymilvus does not say why: open the folder once more, without it, to be told."""
         from milvus_lite import MilvusLite
@@ -105,7 +111,7 @@ class MilvusConnection:
                 "locked", f"{where} is open in another program: end that one, or use a server"
             )
         except OSError as error:
-            return MilvusError("milvus", f"{where} cannot be opened: {error.strerror or error}")
+            return self._unopened(error)
         except Exception as error:  # whatever a damaged folder makes it raise is the reason
             return MilvusError("damaged", f"{where} cannot be opened: {error}")
         return MilvusError("milvus", f"{where} could not be opened: try again")

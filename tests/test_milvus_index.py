@@ -149,6 +149,10 @@ def test_a_file_that_another_process_has_open_is_a_sentence(address, connection)
     assert done.stderr == ""
 
 
+def test_other_users_cannot_read_a_file_that_is_made(address, connection):
+    assert Path(address.uri).stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("content", [b"", b"not a folder"])
 def test_something_else_in_the_place_of_the_file_is_a_sentence(tmp_path, content):
     (tmp_path / "vectors.db").write_bytes(content)
