@@ -77,7 +77,7 @@ class Fitting:
         return self.sample(asked, held, places, self._sets[asked].questions)
 
     def small(self, language: str, parity: int) -> Iterable[Sample]:
-        """Every eighth article; then five paragraphs and one at a time, from articles of `parity`."""
+        """Every eighth article; then one paragraph and five at a time, of those of `parity`."""
         data = self._sets[language]
         eighth = [p for p, article in enumerate(data.articles) if article % 8 == parity]
         yield self.sample(language, language, eighth, data.questions)

@@ -15,6 +15,7 @@ from rag.retriever import Retriever
 from rag.store import DocumentStore
 from tests.fakes import FakeEmbedder, put
 from tests.ui_fakes import passage
+from ui.cli_options import options_from, parse
 
 TEXTS = ("the lamp is lit at six", "pilot boats", "apples in september", "a reef")
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
@@ -112,3 +113,9 @@ def test_what_is_no_cross_encoder_with_one_score_is_refused(tmp_path):
         Reranker(save(tmp_path / "plain", kind=BertModel))
     with pytest.raises(ModelFolderError, match="scores, not one"):
         Reranker(save(tmp_path / "three", labels=3))
+
+
+def test_the_command_line_names_its_folder(tmp_path):
+    args = parse(["search", "lamp", "--reranker", str(tmp_path)])
+    assert options_from(args).reranker == tmp_path
+    assert options_from(parse(["search", "lamp"])).reranker is None

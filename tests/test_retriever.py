@@ -164,7 +164,7 @@ def test_threads_may_search_while_documents_come_and_go(filled):
 
 def test_a_list_of_foreign_titles_is_not_an_answer_to_every_question(filled, tmp_path):
     """In one script, and half in the question's: it would be alone in being allowed to be far."""
-    titles = "灯塔音乐剧团曲目单：Many Rivers, The Lucky One, Wings Like A Dove, Dance The World Away"
+    titles = "灯塔音乐剧团曲目单：Many Rivers, The Lucky One, Wings Like A Dove, Dance Away"
     store = DocumentStore(tmp_path / "chinese", EMBEDDER.identity, EMBEDDER.dimension)
     put(store, EMBEDDER, "titles.txt", titles)
     put(store, EMBEDDER, "lamp.txt", *(f"守护人在第{n}天点亮主灯。" for n in "一二三四五六"))
@@ -172,3 +172,57 @@ def test_a_list_of_foreign_titles_is_not_an_answer_to_every_question(filled, tmp
     listed = [p for p in retrieval.rejected if p.document == "titles.txt"]
     assert listed and "doublings" in {signal.name for signal in listed[0].signals}
     store.close()
+
+
+def test_the_same_text_in_two_files_is_handed_on_once(filled):
+    put(filled, EMBEDDER, "copy.txt", LIGHTHOUSE[0], "Something else is said here.")
+    retrieval = Retriever(filled, EMBEDDER).retrieve("When was the lighthouse built?")
+    assert [p.text for p in retrieval.passages].count(LIGHTHOUSE[0]) == 1
+    assert Dropped.DUPLICATE in {p.dropped for p in retrieval.rejected}
+
+
+def test_neighbours_come_along_as_one_span_of_the_document(filled):
+    retriever = Retriever(filled, EMBEDDER)
+    alone = retriever.retrieve("When was the lighthouse built?", k=1).passages[0]
+    wide = retriever.retrieve("When was the lighthouse built?", k=1, neighbours=1).passages[0]
+    text = filled.document(wide.document_id).text
+    assert wide.text == text[wide.start : wide.end] and LIGHTHOUSE[1] in wide.text
+    assert (wide.passage_id, len(wide.joined)) == (alone.passage_id, 1)
+    assert alone.highlight is not None and wide.highlight is not None
+    assert wide.text[slice(*wide.highlight)] == alone.text[slice(*alone.highlight)]
+
+
+def test_more_than_k_that_answer_are_said_to_be_beyond(store):
+    for number in range(6):
+        put(store, EMBEDDER, f"{number}.txt", f"the lighthouse lamp was lit on day {number}")
+    retrieval = Retriever(store, EMBEDDER).retrieve("lighthouse lamp lit", k=2)
+    assert len(retrieval.passages) == 2
+    assert Dropped.BEYOND_K in {p.dropped for p in retrieval.rejected}
+
+
+@pytest.mark.parametrize("options", [{}, {"diversity": 0.5}, {"neighbours": 2}])
+def test_the_filter_by_document_holds_with_every_option(filled, options):
+    lighthouse, orchard = filled.documents()
+    retriever = Retriever(filled, EMBEDDER)
+    inside = retriever.retrieve(
+        "lighthouse lamp apple harvest", k=9, document_ids=[orchard.id], **options
+    )
+    found = (*inside.passages, *inside.rejected)
+    assert found and {p.document_id for p in found} == {orchard.id}
+    filled.remove(orchard.id)
+    for gone in ([orchard.id], [orchard.id, lighthouse.id]):
+        after = retriever.retrieve("When was the lighthouse built?", document_ids=gone, **options)
+        assert {p.document_id for p in after.passages} == {lighthouse.id} & set(gone)
+
+
+def test_diversity_changes_the_order_and_nothing_else(filled):
+    retriever = Retriever(filled, EMBEDDER)
+    plain = retriever.retrieve("lighthouse keeper lamp apple harvest", k=5)
+    diverse = retriever.retrieve("lighthouse keeper lamp apple harvest", k=5, diversity=0.9)
+    assert {p.passage_id for p in plain.passages} == {p.passage_id for p in diverse.passages}
+
+
+@pytest.mark.parametrize("options", [{"diversity": 1.5}, {"diversity": -1}, {"neighbours": -1}])
+def test_options_out_of_range_are_refused(filled, options):
+    with pytest.raises(ValueError, match="diversity"):
+        Retriever(filled, EMBEDDER).retrieve("lamp", **options)
