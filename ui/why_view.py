@@ -123,12 +123,12 @@ def _signals(passage: RetrievedPassage, language: str) -> str:
     """How the probability comes about: what each signal adds to the log-odds."""
     if not passage.signals:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(_name(signal, language))}</th><td>{signal.value:.3f}</td>'
-        f"<td>{signal.neutral:.3f}</td><td>{signal.weight:g}</td>"
-        f"<td>{_signed(signal.contribution)}</td></tr>"
-        for signal in passage.signals
-    )
+    rows = ""
+    for signal in passage.signals:
+        numbers = (f"{signal.value:.3f}", f"{signal.neutral:.3f}", f"{signal.weight:g}")
+        cells = (*map(_minus, numbers), _signed(signal.contribution))
+        rows += f'<tr><th scope="row">{escape(_name(signal, language))}</th>'
+        rows += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     total = sum(signal.contribution for signal in passage.signals)
     head = "".join(
         f'<th scope="col">{h(language, f"why.signal_{column}")}</th>'
@@ -150,7 +150,11 @@ def _name(signal: Signal, language: str) -> str:
 
 
 def _signed(number: float) -> str:
-    return f"{number:+.2f}".replace("-", "−")
+    return _minus(f"{number:+.2f}")
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def _verdict(retrieval: Retrieval, language: str) -> str:
