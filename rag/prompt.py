@@ -21,8 +21,8 @@ CountTokens = Callable[[list[dict]], int]
 # passages' own words: of 40 to 50 XQuAD questions (one half of the articles) with the best passage,
 # qwen-0.5b answered .52 in English and .38 in Chinese with the question alone after the passage,
 # .68 and .48 with the sentence before the question, .68 and .65 with it between the question and
-# an instruction to answer in one sentence. Without the sentence that instruction gave .54 and .43, with two sentences .62
-# and .40. Asking to cite costs the answer: rag/citations.py finds what stands behind it.
+# an instruction to answer in one sentence. Without the sentence that instruction gave .54 and .43.
+# Asking to cite costs the answer: rag/citations.py finds what stands behind it.
 _WORDS = {
     "en": {
         "system": "You are a helpful assistant.",
