@@ -62,8 +62,8 @@ class ApproximateIndex:
 
     def _widen(self, rows: NDArray[np.float32], recall: float, rng: np.random.Generator) -> float:
         """Read more lists until the best 10 of unseen probes are found; returns the recall."""
-        pairs = rows[rng.integers(len(rows), size=(2, _PROBES))]  # (2, probes, D)
-        probes = 0.7 * pairs[0] + 0.3 * pairs[1]  # near some row, but none of them: as a question
+        a, b, c = rows[rng.integers(len(rows), size=(3, _PROBES))]  # (probes, D) each
+        probes = a + b - c  # as far from its nearest (.85 with E5) as a question from its answers
         probes = np.ascontiguousarray(probes / np.linalg.norm(probes, axis=1, keepdims=True))
         k = min(10, len(rows))
         _, exact = faiss.knn(probes, rows, k, metric=faiss.METRIC_INNER_PRODUCT)  # (probes, k)
