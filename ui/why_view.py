@@ -127,12 +127,12 @@ def _signals(passage: RetrievedPassage, language: str) -> str:
     for signal in passage.signals:
         numbers = (f"{signal.value:.3f}", f"{signal.neutral:.3f}", f"{signal.weight:g}")
         cells = (*map(_minus, numbers), _signed(signal.contribution))
-        rows += f'<tr><th scope="row">{escape(_name(signal, language))}</th>'
-        rows += "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        rows += f'<tr><th colspan="4">{escape(_name(signal, language))}</th></tr>'
+        rows += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
     total = sum(signal.contribution for signal in passage.signals)
     head = "".join(
         f'<th scope="col">{h(language, f"why.signal_{column}")}</th>'
-        for column in ("name", "value", "neutral", "weight", "adds")
+        for column in ("value", "neutral", "weight", "adds")
     )
     said = h(
         language, "why.log_odds", total=_signed(total), probability=percent(passage.probability)
