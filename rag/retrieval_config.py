@@ -30,7 +30,8 @@ class RetrievalConfig:
     document_ids: tuple[str, ...] | None = None  # look only in these; None is all, () is nowhere
     diversity: float = 0.0  # 0 ranks by relevance alone, 1 by difference from those before (MMR)
     neighbours: int = 0  # passages before and after each one that are joined to it
-    # benchmarks/follow_up.py chose the default: small models copy the question or answer it.
+    # benchmarks/follow_up.py chose the default: recall@3 of English follow-ups is .65 as asked, .85
+    # when qwen-0.5b says what they are about, and .95 with the question before.
     follow_up: FollowUp = FollowUp.CARRY  # complete a follow-up question from the chat
 
     def __post_init__(self) -> None:
