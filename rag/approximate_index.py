@@ -14,7 +14,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-RECALL = 0.985  # of the exact best 10; .97 is promised, and questions are not quite like the probes
+RECALL = 0.995  # of the probes' best 10; of questions' it was .972 and .997 among 1e6, .97 is wanted
 _PROBES = 200
 _POINTS_PER_LIST = 40  # that centroids are learned from
 _ROUNDS = 8
