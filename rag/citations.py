@@ -7,16 +7,27 @@ say the same was used. Measured attribution could say that, in the place of `_ev
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from rag.evidence import Evidence, Span, best_sentence, sentences
 from rag.terms import content_terms, tokenize
 
-# A fence that is still open runs to the end: while the answer is written, it may yet be closed.
-_CODE = re.compile(r"(?ms)^[ >]*(```|~~~).*?(?:^[ >]*\1|\Z)|``[^\n]+?``|`[^`\n]+`")
-_MARKER = re.compile(r"[\[［【]\s*\d{1,4}(?:\s*[,，、;；]\s*\d{1,4})*\s*[\]］】]")
+# Code and formulas. What is still open runs to the end (a formula to that of its paragraph): while
+# the answer is written, it may yet be closed.
+_CODE = re.compile(
+    r"""(?msx) ^[ >]*(```|~~~).*?(?:^[ >]*\1|\Z) | ``[^\n]+?`` | `[^`\n]+`
+      | \\\(.*?(?:\\\)|\n\n|\Z) | \\\[.*?(?:\\\]|\n\n|\Z) | \$\$.*?(?:\$\$|\n\n|\Z)"""
+)
+# Not [1](address), which is a link.
+_MARKER = re.compile(r"[\[［【]\s*\d{1,4}(?:\s*[,，、;；]\s*\d{1,4})*\s*(?:\](?!\()|[］】])")
+_BETWEEN_MARKERS = re.compile(r"\s*(?:[,，、;；]|and|和|及|与)?\s*")
+_OPENS = re.compile(r"[(（\[【]\s*(?:(?:see|cf\.?|参?见)\s*)?\Z", re.IGNORECASE)
+_CLOSES = re.compile(r"\s*[)）\]】]")
+_Cited = tuple[Span, Span, list[int]]  # a marker, its sentence, and the passages it names
 _NUMBER = re.compile(r"\d+")
 _LIST_MARK = re.compile(r"(?m)^\s*(?:\d{1,3}[.)、]|[-*+•])\s*")
 
@@ -98,15 +109,58 @@ def without_unsupported(answer: str, passages: Sequence[str]) -> str:
 
     A number that no passage has is text and stays. Costs nothing while there is no marker.
     """
+    while (shorter := _without_unsupported(answer, passages)) != answer:
+        answer = shorter  # what was on both sides of a marker may be one now
+    return answer
+
+
+def _without_unsupported(answer: str, passages: Sequence[str]) -> str:
+    supported = cache(lambda span, n: _evidence(answer[slice(*span)], [passages[n - 1]]))
     text, plain = "", 0
-    for (start, end), sentence, numbers in _cited_sentences(answer, len(passages)):
-        kept = [n for n in numbers if _evidence(answer[slice(*sentence)], [passages[n - 1]])]
-        if kept == numbers:
+    for run in _runs(answer, _cited_sentences(answer, len(passages))):
+        kept, left, whole = "", run[0][0][0], True
+        for (start, end), sentence, numbers in run:
+            good = [n for n in numbers if supported(sentence, n)]
+            whole = whole and good == numbers
+            if good:
+                between = answer[left:start] if kept else ""
+                marker = answer[start:end] if good == numbers else f"[{', '.join(map(str, good))}]"
+                kept += between + marker
+            left = end
+        if whole:
             continue
-        text += answer[plain:start] if kept else answer[plain:start].rstrip(" ")
-        text += f"[{', '.join(map(str, kept))}]" if kept else ""
-        plain = end
+        before, after = answer[plain : run[0][0][0]], run[-1][0][1]
+        if not kept:
+            before, after = _closed_up(before, answer, after)
+        text, plain = text + before + kept, after
     return text + answer[plain:]
+
+
+def _closed_up(before: str, answer: str, after: int) -> tuple[str, int]:
+    """Text before markers that are gone, and where it goes on after them.
+
+    Brackets that held nothing else go with them; the space goes on one side, and never the
+    indentation of a line.
+    """
+    opening, closing = _OPENS.search(before), _CLOSES.match(answer, after)
+    if opening and closing:
+        before, after = before[: opening.start()], closing.end()
+    shorter = before.rstrip(" ")
+    if shorter and not shorter.endswith("\n"):
+        return shorter, after
+    return before, after + len(answer[after:]) - len(answer[after:].lstrip(" "))
+
+
+def _runs(answer: str, cited: Sequence[_Cited]) -> list[list[_Cited]]:
+    """Markers that stand side by side, as in "[1], [2] and [3]", together."""
+    runs: list[list[_Cited]] = []
+    for one in cited:
+        last = runs[-1][-1][0][1] if runs else None
+        if last is not None and _BETWEEN_MARKERS.fullmatch(answer, last, one[0][0]):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return runs
 
 
 def check_citations(answer: str, passages: Sequence[str]) -> CheckedAnswer:
@@ -152,7 +206,7 @@ def _evidence(sentence: str, passages: Sequence[str]) -> Evidence | None:
     return best if {term for term in wanted if _NUMBER.search(term)} <= said else None
 
 
-def _cited_sentences(answer: str, count: int) -> list[tuple[Span, Span, list[int]]]:
+def _cited_sentences(answer: str, count: int) -> list[_Cited]:
     """Each marker of passages 1 to `count`, the sentence that it belongs to, and its numbers.
 
     That is the sentence that it stands in, or the one before: "It is so. [1]" is cut after "so.".
@@ -172,11 +226,15 @@ def _cited_sentences(answer: str, count: int) -> list[tuple[Span, Span, list[int
 
 def _sentence_of(marker: int, answer: str, spoken: Sequence[Span]) -> Span:
     """The last sentence begun before `marker`, unless a line begins with the marker."""
-    around = [(start, end) for start, end in spoken if start <= marker < end]
-    before = [span for span in spoken if _says_something(answer[span[0] : marker])]
-    if around and (not before or "\n" in answer[before[-1][1] : marker]):
+    place = bisect_left(spoken, (marker, 0))  # of the first sentence that begins at or after it
+    begun = spoken[max(0, place - 2) : place]
+    if begun and not _says_something(answer[begun[-1][0] : marker]):
+        begun = begun[:-1]  # only the last can hold the marker, and so say nothing before it
+    around = [(start, end) for start, end in spoken[max(0, place - 1) : place + 1]]
+    around = [(start, end) for start, end in around if start <= marker < end]
+    if around and (not begun or "\n" in answer[begun[-1][1] : marker]):
         return around[0]
-    return before[-1] if before else (marker, marker)
+    return begun[-1] if begun else (marker, marker)
 
 
 def _says_something(text: str) -> bool:

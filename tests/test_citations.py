@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.citations import CheckedAnswer, check_citations, link_citations, support
+from rag.citations import (
+    CheckedAnswer,
+    check_citations,
+    link_citations,
+    support,
+    without_unsupported,
+)
 
 
 def cited(answer: str, count: int = 3) -> list[int]:
@@ -175,3 +181,44 @@ def test_a_checked_answer_is_checked_already(answer):
     for one in checked.supports:
         assert checked.text[one.start : one.end].strip()
         assert passages[one.citation - 1][slice(*one.span)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("Aliens came [1], [2] and [3].", "Aliens came."),
+        ("Aliens came ([1], [2]). They left.", "Aliens came. They left."),
+        ("Aliens came（见[1]）。", "Aliens came。"),
+        ("Aliens came [[1]].", "Aliens came."),
+        ("- item\n  [1] aliens\n", "- item\n  aliens\n"),
+        ("[1] Aliens came.\n[2] They left.", "Aliens came.\nThey left."),
+        ("Keys are returned on the last day [1], [2].", "Keys are returned on the last day [1]."),
+        ("Keys are returned on the last day [2], [1].", "Keys are returned on the last day [1]."),
+    ],
+)
+def test_nothing_is_left_around_a_marker_that_is_taken_out(answer, left):
+    passages = ["Keys are returned on the last day.", "Rent is due.", "Pets are welcome."]
+    assert without_unsupported(answer, passages) == left
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        r"So \(x[1] + y[2]\) is the sum.",
+        r"\[ v[1] \]",
+        "$$a[1] = b$$ holds",
+        r"It is \(x[1]",
+        "See [1](https://example.org) there.",
+    ],
+)
+def test_formulas_and_links_keep_their_brackets(answer):
+    passages = ["Keys are returned on the last day.", "Rent is due."]
+    assert without_unsupported(answer, passages) == answer
+    assert [s.citation for s in link_citations(answer, 2)] == [None]
+
+
+def test_an_answer_that_repeats_itself_thousands_of_times_is_checked_at_once():
+    answer = "Aliens came [1]. " * 2000
+    started = time.perf_counter()
+    without_unsupported(answer, ["Keys are returned."])
+    assert time.perf_counter() - started < 5  # it took minutes when each looked at all before it
