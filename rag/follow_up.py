@@ -21,6 +21,8 @@ History = Sequence[Mapping[str, str]]
 MAX_TOKENS = 16  # of the model's reply
 MAX_TERMS = 10  # of the name of a thing: a longer reply is an answer
 MOST_EXCHANGES = 2
+MOST_CARRIED = 8  # earlier questions
+MAX_CARRIED = 1_000  # characters of each, its end: what is asked comes last
 MAX_ANSWER = 300  # characters of an earlier answer that are shown: what it is about comes first
 
 # What points back into the conversation, in English. "it" does not in "is it true that", nor "that"
@@ -184,7 +186,7 @@ def judge(reply: str, question: str, history: History) -> str | None:
 def complete(question: str, name: str) -> str:
     """`question` with `name` in place of the word that stands for it, or else before it."""
     if has_han(question):
-        completed, count = _STANDS_FOR_ZH.subn(name, question, count=1)
+        completed, count = _STANDS_FOR_ZH.subn(lambda _: name, question, count=1)
         return completed if count else f"{name}：{question}"
 
     def put(match: re.Match[str]) -> str:
@@ -198,15 +200,16 @@ def complete(question: str, name: str) -> str:
 def carry(question: str, history: History) -> str:
     """The question behind the one it follows, back to one that stands by itself.
 
+    No further back than MOST_CARRIED: what a long row of "why?" began with is not its subject.
     Whole questions and not their terms alone: an embedder reads sentences.
     """
-    asked = [m["content"].strip() for m in history if m["role"] == "user"]
+    asked = [m["content"].strip() for m in history if m["role"] == "user"][-MOST_CARRIED:]
     carried: list[str] = []
     while asked:
         carried.insert(0, asked.pop())
         if not depends_on_chat(carried[0], [{"role": "user", "content": q} for q in asked]):
             break
-    return " ".join([*carried, question])
+    return " ".join([*(earlier[-MAX_CARRIED:] for earlier in carried), question])
 
 
 def _holds(text: str, term: str) -> bool:

@@ -7,7 +7,9 @@ import pytest
 
 from rag.follow_up import (
     MAX_ANSWER,
+    MAX_CARRIED,
     MAX_TERMS,
+    MOST_CARRIED,
     MOST_EXCHANGES,
     carry,
     complete,
@@ -150,3 +152,25 @@ def test_the_question_before_is_carried_along_back_to_one_that_stands_by_itself(
 
 def test_a_chat_that_never_names_anything_is_carried_whole_and_ends():
     assert carry("And it?", chat("Why?", "And that?")) == "Why? And that? And it?"
+
+
+@pytest.mark.parametrize("name", ["C:\\data", "\\g<0>", "\\1", "a\\", "$1"])
+@pytest.mark.parametrize("question", ["它在哪里？", "Where is it?"])
+def test_a_name_is_put_in_as_it_is_whatever_it_looks_like(question, name):
+    assert complete(question, name) in (f"{name}在哪里？", f"Where is {name}?")
+
+
+def test_a_chat_of_thousands_of_turns_is_carried_at_once_and_only_in_part():
+    history = [
+        turn
+        for _ in range(20_000)
+        for turn in (
+            {"role": "user", "content": "Why?"},
+            {"role": "assistant", "content": "Because."},
+        )
+    ]
+    assert carry("And then?", history) == "Why? " * MOST_CARRIED + "And then?"
+    long = [{"role": "user", "content": "x" * 100_000 + " Who owns the reef?"}]
+    carried = carry("And why?", long)
+    assert carried.endswith("Who owns the reef? And why?")
+    assert len(carried) < 2 * MAX_CARRIED
