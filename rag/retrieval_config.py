@@ -46,7 +46,7 @@ class RetrievalConfig:
         object.__setattr__(self, "follow_up", FollowUp(self.follow_up))
         ids = self.document_ids
         if ids is not None:
-            if isinstance(ids, str) or not all(isinstance(id_, str) for id_ in ids):
+            if not isinstance(ids, list | tuple) or not all(isinstance(id_, str) for id_ in ids):
                 raise ValueError(f"document_ids must be a list of ids, not {ids!r}")
             object.__setattr__(self, "document_ids", tuple(ids))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -163,3 +165,57 @@ def test_with_a_password_it_is_asked_for():
         header = "Basic " + base64.b64encode(given.encode()).decode()
         response = client(auth).get("/v1/models", headers={"Authorization": header})
         assert response.status_code == status
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/glassbox/ways"])
+@pytest.mark.parametrize(
+    "name", ["passages", "document_ids", "diversity", "neighbours", "follow_up"]
+)
+@pytest.mark.parametrize("value", [True, -1, 1e308, 10**30, float("nan"), "\ud800", [1], {"a": 1}])
+def test_an_option_of_retrieval_that_makes_no_sense_is_refused_by_name(path, name, value):
+    question = {"question": "How long?"} if path.endswith("ways") else ASK
+    answered = client().post(path, content=json.dumps({**question, name: value}))
+    assert answered.status_code == 400
+    assert name in answered.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_half_an_emoji_anywhere_in_a_request_is_answered(stream):
+    messages = [
+        {"role": "system", "content": "Be brief \ud83d"},
+        {"role": "user", "content": "What is \udc00?"},
+        {"role": "assistant", "content": "A reef \ud800."},
+        {"role": "user", "content": "Where is it \ud83d"},
+    ]
+    body = {"messages": messages, "max_tokens": 4, "stream": stream}
+    answered = client().post("/v1/chat/completions", content=json.dumps(body))
+    assert answered.status_code == 200
+    record = events(answered)[-1] if stream else answered.json()
+    assert record["glassbox"]["searched_for"]["text"] == "What is \ufffd? Where is it \ufffd"
+
+
+def test_an_option_whose_name_is_no_text_is_refused():
+    answered = client().post("/v1/chat/completions", content=json.dumps({**ASK, "\ud800": 1}))
+    assert answered.status_code == 400 and "There is no option" in answered.text
+
+
+def test_requests_at_once_search_each_in_their_own_documents():
+    made = parts(FOUND)
+    asked = []
+
+    def retrieve(query, k=4, document_ids=None, **options):
+        asked.append((query, document_ids))
+        time.sleep(0.01)
+        return FOUND
+
+    made.retriever.retrieve = retrieve
+    one = client(made=made)
+
+    def post(number):
+        messages = [{"role": "user", "content": f"How long is number {number}?"}]
+        body = {"messages": messages, "max_tokens": 1, "document_ids": [f"document {number}"]}
+        return one.post("/v1/chat/completions", json=body).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(post, range(8))) <= {200, 429}
+    assert sorted(asked) == [(f"How long is number {n}?", (f"document {n}",)) for n in range(8)]

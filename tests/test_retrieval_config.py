@@ -33,7 +33,7 @@ def test_follow_up_questions_are_completed_in_one_of_the_known_ways(value):
     assert RetrievalConfig(follow_up="off").follow_up is FollowUp.OFF
 
 
-@pytest.mark.parametrize("ids", ["abc", [1], [None]])
+@pytest.mark.parametrize("ids", ["abc", [1], [None], 5, 1.5, True, {"a": 1}, {"a"}])
 def test_documents_are_a_list_of_ids(ids):
     with pytest.raises(ValueError, match="document_ids"):
         RetrievalConfig(document_ids=ids)

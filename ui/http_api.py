@@ -214,11 +214,20 @@ async def _body(request: Request) -> Any:
             body += chunk
             if len(body) > MAX_BODY:
                 raise BadRequest(f"The body is larger than {MAX_BODY} bytes.")
-        return json.loads(body)
+        return json.loads(_whole_characters(body))
     except (ValueError, RecursionError, ClientDisconnect) as error:
         if isinstance(error, BadRequest):
             raise
         raise BadRequest("The body is not JSON.") from None
+
+
+def _whole_characters(body: bytes) -> str:
+    """The JSON text of `body` with U+FFFD for half surrogate pairs, which no answer can carry.
+
+    They come from clients that cut a text in the middle of an emoji: `"\\ud83d"`.
+    """
+    text = json.dumps(json.loads(body), ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _sentence(problem: Problem) -> str:
