@@ -141,15 +141,15 @@ def save_rows(
     if len(ids) == 0:
         np.save(folder / _ROWS, np.empty(shape, np.float32))
         return {"lists": 0, "recall": 0}
-    rows = np.lib.format.open_memmap(folder / _ROWS, mode="w+", dtype=np.float32, shape=shape)
-    at = 0
-    for batch in batches:
-        rows[at : at + len(batch)] = batch
-        at += len(batch)
-    rows.flush()
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    with (folder / _ROWS).open("wb") as file:  # not mapped: writing to a map ends the process
+        np.lib.format.write_array_header_1_0(file, header)  # when the disk is full
+        for batch in batches:
+            file.write(np.ascontiguousarray(batch, "<f4").data)
     if len(ids) <= flat_limit:
         return {"lists": 0, "recall": 0}
-    approximate, recall = ApproximateIndex.build(rows.view(np.ndarray))
+    rows = np.load(folder / _ROWS, mmap_mode="r").view(np.ndarray)  # (N, D)
+    approximate, recall = ApproximateIndex.build(rows)
     approximate.save(folder / _LISTS)
     return {"lists": approximate.lists, "recall": recall}
 

@@ -4,6 +4,7 @@ Random moments are in tests/test_store.py. Full disks are real ones: the operati
 the bytes.
 """
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,3 +156,42 @@ def test_a_disk_that_takes_no_more_bytes_changes_nothing_and_is_explained(data, 
     put(store, embedder, "later", "there is room again")
     assert best(store, embedder) == ("golden", GOLDEN[1])
     store.close()
+
+
+FULL_FOR_INDEXES = """
+import shutil, sys
+from pathlib import Path
+from rag.index_building import Limits
+from rag.indexes import Indexes
+from rag.store import DocumentStore
+from tests.fakes import FakeEmbedder, put
+embedder, folder = FakeEmbedder(), Path(sys.argv[1])
+store = DocumentStore(folder / "data", embedder.identity, embedder.dimension)
+for n in range(30):
+    put(store, embedder, f"{n}", *(f"part {m} of number {n}" for m in range(20)))
+(folder / "filler").write_bytes(bytes(shutil.disk_usage(folder).free - 300_000))
+for _ in range(2):
+    index = Indexes(store, Limits(unsaved=100)).current()
+    print(index.count(), len(index.nearest(embedder.embed_query("part 7"), 5)))
+"""
+CAN_MOUNT = (
+    shutil.which("unshare") is not None
+    and not subprocess.run(
+        ["unshare", "-rm", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True, check=False
+    ).returncode
+)
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="a small disk cannot be made here")
+def test_a_disk_that_is_full_when_indexes_are_saved_costs_no_answer(tmp_path):
+    """The bytes of a mapped file are refused by ending the process, so none is written so."""
+    command = 'mount -t tmpfs -o size=6m none "$1" && exec "$2" -c "$3" "$1"'
+    child = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command, "", tmp_path, sys.executable, FULL_FOR_INDEXES],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (child.returncode, child.stdout) == (0, "600 5\n600 5\n"), child.stderr
+    assert "No space left" in child.stderr
