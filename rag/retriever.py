@@ -5,6 +5,7 @@ both, and handed on only if it is probable enough that it answers (rag/relevance
 how passages were made, nor what is done with them: no prompt, no model.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -33,6 +34,8 @@ _LEAST_CANDIDATES = 10  # so many are looked at, or twice as many as are wanted
 # Log-odds between which a passage's sentences are embedded: on XQuAD the other questions come out
 # the same with and without, and four in five need no sentence.
 _IN_DOUBT = 4.0
+_LONGEST = 16_000  # characters of a question: what a paste of megabytes asks is at its ends
+_SAYS_SOMETHING = re.compile(r"[^\W_]")
 _MIXED = 0.25  # of a passage in the question's script: its cosines are like those of that script
 
 
@@ -59,7 +62,8 @@ class Retriever:
         """The best passages for `query`, at most `k`, of all documents or of `document_ids`.
 
         A query that is about nothing, such as "hi" or "???", finds nothing; a document that is not
-        there (any more) has no passages.
+        there (any more) has no passages. A passage without a letter or digit answers nothing. Of a
+        query that is very long its beginning and its end are searched for.
 
         Args:
             diversity: 0 ranks by score alone; above, by maximal marginal relevance.
@@ -70,6 +74,8 @@ class Retriever:
         if not 0 <= diversity <= 1 or neighbours < 0:
             raise ValueError("diversity must be a number from 0 to 1, and neighbours at least 0")
         started = perf_counter()
+        if len(query) > _LONGEST:
+            query = f"{query[: _LONGEST // 2]} {query[-_LONGEST // 2 :]}"
         index = self._indexes.current()
         allowed = None if document_ids is None else self._store.passage_ids(document_ids)
         considered = index.count(allowed)
@@ -112,6 +118,7 @@ class Retriever:
         """The candidates, best first, each with the probability that it answers."""
         best = sorted(numbers, key=lambda id_: (-numbers[id_].score, id_))
         stored = self._store.passages_by_id(best[: max(2 * k, _LEAST_CANDIDATES)])
+        stored = [p for p in stored if _SAYS_SOMETHING.search(p.text)]
         numbers = {p.id: _in_its_language(numbers[p.id], p, question) for p in stored}
         stored.sort(key=lambda p: (-numbers[p.id].score, p.id))
         in_doubt = [p for p in stored if _is_in_doubt(question, numbers[p.id])]

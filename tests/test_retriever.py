@@ -226,3 +226,34 @@ def test_diversity_changes_the_order_and_nothing_else(filled):
 def test_options_out_of_range_are_refused(filled, options):
     with pytest.raises(ValueError, match="diversity"):
         Retriever(filled, EMBEDDER).retrieve("lamp", **options)
+
+
+@pytest.mark.parametrize("text", ["。", "!!! ... --- ***", "\u200b\u200b", "___", "🎉🏳️\u200d🌈"])
+def test_a_passage_without_a_letter_is_never_handed_on(store, text):
+    class Alike(FakeEmbedder):
+        """Finds everything like everything, as E5 does with what it has no word for."""
+
+        def embed_query(self, _):
+            return super().embed_query("same")
+
+    put(store, EMBEDDER, "nothing.txt", text)
+    put(store, EMBEDDER, "lighthouse.txt", *LIGHTHOUSE)
+    for question in ("When was the lighthouse built?", "灯塔在哪里？"):
+        retrieval = Retriever(store, Alike()).retrieve(question, 50)
+        found = [*retrieval.passages, *retrieval.rejected]
+        assert "nothing.txt" not in {p.document for p in found}
+
+
+def test_a_question_of_a_million_characters_is_searched_for_by_its_ends(filled):
+    embedded = []
+
+    class Listening(FakeEmbedder):
+        def embed_query(self, text):
+            embedded.append(text)
+            return super().embed_query("When was the lighthouse built?")
+
+    question = "When was the lighthouse built?" + " x" * 500_000 + " Who planted the orchard?"
+    found = Retriever(filled, Listening()).retrieve(question)
+    assert found.passages[0].text == LIGHTHOUSE[0]
+    assert len(embedded[0]) < 20_000
+    assert embedded[0].startswith("When was") and embedded[0].endswith("orchard?")
