@@ -189,3 +189,60 @@ def test_how_long_a_step_takes_is_said_once_it_can_be_told():
     line = FileUpdate("a", "working", "upload.reading", {"name": "a"}, seconds_left=200)
     assert ", about 3 min left" in progress_view([line], "en")
     assert "约剩 40 秒" in progress_view([replace(line, seconds_left=40)], "zh")
+
+
+def zip_of(path, *names):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"Words of {name}.")
+    return path
+
+
+def test_two_people_add_the_same_zip_at_once(made, tmp_path):
+    """Gradio keeps equal files of all people under one path."""
+    names = [f"{n}.md" for n in range(12)]
+    shared = zip_of(tmp_path / "docs.zip", *names)
+    uploads = [add_files(made, [(shared, "docs.zip")]) for _ in range(2)]
+    for upload_ in uploads:  # both were begun before either is done
+        next(upload_)
+    lasts = []
+    threads = [
+        threading.Thread(target=lambda each=each: lasts.append(list(each)[-1])) for each in uploads
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {line.state for last in lasts for line in last} == {"done"}
+    assert [len(last) for last in lasts] == [13, 13]
+    assert sorted(d.name for d in made.store.documents()) == sorted(f"docs/{n}" for n in names)
+    assert not list(tmp_path.glob("*.zip")) and not list(tmp_path.glob("own-*"))
+
+
+def test_a_cancel_leaves_the_upload_of_another_alone(made, tmp_path):
+    shared = zip_of(tmp_path / "docs.zip", *(f"{n}.md" for n in range(6)))
+    cancelled = threading.Event()
+    mine = add_files(made, [(shared, "docs.zip")], cancelled.is_set)
+    theirs = add_files(made, [(shared, "docs.zip")])
+    next(mine), next(theirs)
+    cancelled.set()
+    *_, stopped = mine
+    *_, last = theirs
+    assert stopped[0].state == "cancelled"
+    assert {line.state for line in last} == {"done"} and len(made.store.documents()) == 6
+
+
+def test_what_was_uploaded_anew_meanwhile_is_not_deleted(made, tmp_path):
+    path = written(tmp_path, "a.md", "Words.")
+    updates = add_files(made, [(path, "a.md")])
+    next(updates)
+    written(tmp_path, "new", "Words.").rename(path)  # as Gradio puts an upload in its place
+    *_, last = updates
+    assert last[0].state == "done" and path.exists()
+    *_, last = add_files(made, [(path, "a.md")])
+    assert last[0].key == "upload.unchanged" and not path.exists()
+
+
+def test_an_upload_that_is_gone_is_said_to_be(made, tmp_path):
+    *_, last = add_files(made, [(tmp_path / "gone.md", "a.md")])
+    assert h("en", "upload.error_gone") in progress_view(last, "en")

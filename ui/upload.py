@@ -7,10 +7,14 @@ generator sees what it is doing, and a cancel or closing the generator ends it.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -66,19 +70,45 @@ def add_files(
     them. One file that cannot be read does not stop the others; a cancel stops them all, and what
     was added before it stays. The files themselves are deleted, whatever happens.
     """
-    named = [(Path(path), _way(name) or Path(path).name) for path, name in files]
-    waiting = [_said(name, "working", "upload.waiting") for _, name in named]
+    named = [
+        (_claimed(Path(path)), Path(path), _way(name) or Path(path).name) for path, name in files
+    ]
+    waiting = [_said(name, "working", "upload.waiting") for *_, name in named]
     finished: Lines = ()
     try:
-        for index, (path, name) in enumerate(named):
+        for index, (own, path, name) in enumerate(named):
             lines: Lines = ()
-            for lines in _add_file(parts, path, name, is_cancelled):
+            for lines in _add_file(parts, own, name, is_cancelled):
                 yield (*finished, *lines, *waiting[index + 1 :])
             finished += lines
-            path.unlink(missing_ok=True)
+            _delete(own, path)
     finally:
-        for path, _ in named:
-            path.unlink(missing_ok=True)
+        for own, path, _ in named:
+            _delete(own, path)
+
+
+def _claimed(path: Path) -> Path:
+    """The file under a name that is this upload's own; a name of nothing when it is gone.
+
+    Gradio keeps equal files of all people under one path: whoever is done first must not delete
+    what another is still reading.
+    """
+    own = path.with_name(f"own-{secrets.token_hex(8)}")
+    try:
+        os.link(path, own)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a file system without links; Gradio itself deletes the other in an hour
+        shutil.copyfile(path, own)
+    return own
+
+
+def _delete(own: Path, path: Path) -> None:
+    """Both names, but `path` only where nobody has uploaded it anew since."""
+    with suppress(FileNotFoundError):
+        if own.samefile(path):
+            path.unlink()
+    own.unlink(missing_ok=True)
 
 
 def _way(name: str) -> str:
@@ -94,6 +124,9 @@ def _add_file(
 ) -> Iterator[Lines]:
     if is_cancelled():
         yield (_said(name, "cancelled", "upload.cancelled"),)
+        return
+    if not path.exists():
+        yield (_failed(name, "gone", ""),)
         return
     yield (_said(name, "working", "upload.reading"),)
     folder, _, last = name.rpartition("/")
