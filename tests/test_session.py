@@ -6,9 +6,12 @@ from generation.config import GenerationConfig
 from generation.scheduler import Scheduler
 from generation.step import FinishReason
 from generation.strategies import Method
+from rag.database import StoreError
+from rag.embedding import EmbeddingError
 from rag.retrieval_config import RetrievalConfig
 from tests.ui_fakes import parts, passage, retrieval
 from ui import session
+from ui.i18n import t
 from ui.session import answer
 
 SHORT = GenerationConfig(max_new_tokens=8)
@@ -190,3 +193,24 @@ def test_an_answer_says_how_it_was_written(method, use_retrieval, name):
     options = RetrievalConfig() if use_retrieval else None
     *_, last = answer(parts(), "How long?", config=config, retrieval=options, method=method)
     assert last.strategy == name
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError("damaged", "The documents' file is damaged: restore a copy of it"),
+        EmbeddingError("The embedding model returned a vector that is not finite."),
+    ],
+)
+def test_documents_that_cannot_be_searched_are_said_to_be_in_words(error):
+    made = parts()
+
+    def fails(*_, **__):
+        raise error
+
+    made.retriever.retrieve = fails
+    *_, last = answer(made, "How long?", config=SHORT)
+    said = t("en", last.problem.key, **last.problem.values)
+    assert str(error).rstrip(".") in said
+    *_, last = answer(made, "How long?", config=SHORT, retrieval=None)
+    assert last.problem is None and last.tokens

@@ -38,6 +38,7 @@ STATUS = {
     "error.busy": 429,
     "error.too_long": 400,
     "error.memory": 503,
+    "error.documents": 503,
     "error.setting": 400,
     "ways.bad_template": 400,
 }

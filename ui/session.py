@@ -19,6 +19,8 @@ from generation.scheduler import Busy, Cancelled
 from generation.step import FinishReason, PromptTooLong, Step
 from generation.strategies import Method, strategy_name, write
 from generation.streaming import cut_at_stop, stream_text
+from rag.database import StoreError
+from rag.embedding import EmbeddingError
 from rag.follow_up import SearchQuestion
 from rag.prompt import Prompt, QuestionTooLong, build_messages
 from rag.retrieval_config import RetrievalConfig
@@ -238,6 +240,9 @@ def problem_of(error: Exception, lm: LanguageModel, config: GenerationConfig) ->
             return Problem("error.too_long", {"budget": f"{budget:,}"})
         case ValueError():
             return Problem("error.setting", {"message": str(error)})
+        case StoreError() | EmbeddingError():
+            log.error("the documents could not be searched", exc_info=error)
+            return Problem("error.documents", {"message": str(error).rstrip(".")})
     if _is_out_of_memory(error):
         return Problem("error.memory")
     log.error("answering failed", exc_info=error)
