@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.plain_text import json_text, one_line, printable
+from ui.plain_text import json_text, one_line, printable, typed
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,17 @@ def test_json_text_is_printable_and_loses_nothing(text):
     shown = json_text({"text": text})
     assert printable(shown) == shown
     assert json.loads(shown)["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("  How long?\n", "How long?"),
+        ("Why \ud83d", "Why \ufffd"),
+        ("👩‍👩‍👧", "👩‍👩‍👧"),
+        (None, ""),
+    ],
+)
+def test_what_was_typed_can_be_sent_on(text, kept):
+    assert typed(text) == kept
+    typed(text).encode()

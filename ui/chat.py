@@ -19,6 +19,7 @@ from ui.i18n import h
 from ui.meter import meter
 from ui.pacing import next_sentences
 from ui.page import GENERATION, QUICK, Shell, acts, close_button, integer
+from ui.plain_text import typed
 from ui.rail import chats_view
 from ui.running import Running
 from ui.session import AnswerUpdate, Problem
@@ -111,10 +112,10 @@ class _ChatPage:
     def _on_ask(
         self, request: gr.Request, question: str, chats: Chats, language: str, *form: Any
     ) -> Iterator[Frame]:
-        if question.strip():
+        if question := typed(question):
             yield {self._question: ""}
             kept = chats if chats.editing is None else chats.cut(chats.editing)
-            yield from self._answer(request, question.strip(), kept, language, form)
+            yield from self._answer(request, question, kept, language, form)
 
     def _on_retry(
         self, request: gr.Request, event: gr.EventData, chats: Chats, language: str, *form: Any

@@ -21,6 +21,7 @@ from ui.i18n import h
 from ui.pacing import paced
 from ui.page import GENERATION, QUICK, Shell
 from ui.parts import Parts
+from ui.plain_text import typed
 from ui.retrieval_controls import RetrievalControls
 from ui.running import Running
 from ui.settings import read_decoding, read_retrieval
@@ -164,7 +165,8 @@ def _comparison(page: Page, parts: Parts, running: Running, names: Sequence[str]
         language: str,
         *values: Any,
     ) -> Iterator[dict[Any, Any]]:
-        if not question.strip():
+        question = typed(question)
+        if not question:
             yield {page.status: _welcome_html(language)}
             return
         session = _session(request)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from generation.config import GenerationConfig
 from generation.strategies import Method, strategy_name
 from rag.retrieval_config import RetrievalConfig
+from ui.plain_text import typed
 
 T = TypeVar("T")
 # The sampling numbers that a preset sets, in the order of the form; the others stay as they are.
@@ -58,7 +59,7 @@ def read_settings(form: Mapping[str, Any]) -> Settings:
         config=config,
         method=method,
         retrieval=retrieval if form["use_retrieval"] else None,
-        system=(form["system"] or "").strip() or None,
+        system=typed(form["system"]) or None,
     )
 
 

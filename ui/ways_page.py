@@ -19,6 +19,7 @@ from ui.decoding_controls import problem_html
 from ui.i18n import h
 from ui.pacing import next_sentences, paced
 from ui.page import GENERATION, QUICK, Shell
+from ui.plain_text import typed
 from ui.retrieval_controls import RetrievalControls
 from ui.running import Running
 from ui.settings import read_retrieval
@@ -67,8 +68,8 @@ class _Page:
         *values: Any,
     ) -> Iterator[dict[Any, Any]]:
         """A generator over the states of one run."""
-        question, template = question or "", template or ""
-        if not question.strip():
+        question, template = typed(question), template or ""
+        if not question:
             yield {self.status: _welcome_html(language)}
             return
         try:
@@ -83,7 +84,7 @@ class _Page:
         with self.running.run(session) as flag:
             updates = write_ways(
                 self.shell.parts,
-                question.strip(),
+                question,
                 template,
                 tokens if tokens is not None else DEFAULT_TOKENS,
                 retrieval,
