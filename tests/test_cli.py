@@ -107,6 +107,21 @@ def test_search_opens_no_language_model_and_prints_json(capsys):
     assert (record["considered"], record["threshold"]) == (9, 0.5)
 
 
+def test_what_is_not_certain_is_never_printed_as_100_percent(capsys):
+    found = ui_fakes.retrieval(dataclasses.replace(passage(), probability=0.99999))
+    run(FakeApplication(retrieval=found), "search", "question")
+    assert "(99.9 %)" in capsys.readouterr().out
+
+
+def test_one_passage_is_not_called_passages(capsys):
+    one, twelve = stored("ab12", "x.md"), stored("cd34", "y.md")
+    one.passages, twelve.passages = 1, 12
+    run(FakeApplication(FakeStore([one, twelve])), "list")
+    first, second = capsys.readouterr().out.splitlines()
+    assert "1 passage  " in first
+    assert "12 passages  " in second
+
+
 def test_search_says_when_nothing_is_relevant(capsys):
     found = ui_fakes.retrieval(passage(), relevant=False)
     assert run(FakeApplication(retrieval=found), "search", "pizza?") == 0

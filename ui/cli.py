@@ -137,10 +137,14 @@ def _add_entry(
         return _not_added(error, entry.shown, progress)
     progress.close()
     stored = result.document
-    print(f"{result.status}  {stored.id[:ID]}  {stored.passages} passages  {one_line(stored.name)}")
+    print(f"{result.status}  {stored.id[:ID]}  {_passages(stored)}  {one_line(stored.name)}")
     for warning in stored.warnings:
         print(f"  {one_line(warning)}")
     return OK
+
+
+def _passages(document: StoredDocument) -> str:
+    return f"{document.passages} {'passage' if document.passages == 1 else 'passages'}"
 
 
 def _not_added(error: Exception, shown: str, progress: ProgressLine) -> int:
@@ -157,7 +161,7 @@ def list_documents(
     for document in documents:
         added = document.added_at[:16].replace("T", " ")
         name = one_line(document.name)
-        print(f"{document.id[:ID]}  {document.passages:5d} passages  {added}  {name}")
+        print(f"{document.id[:ID]}  {_passages(document):>14}  {added}  {name}")
     if not documents:
         print("There are no documents yet: glassbox add PATH")
     return OK

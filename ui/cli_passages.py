@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ui.plain_text import one_line
+from ui.why_view import percent
 
 if TYPE_CHECKING:
     from rag.retrieved import Retrieval, RetrievedPassage
@@ -20,7 +21,7 @@ def print_passages(passages: Sequence[RetrievedPassage]) -> None:
     """Each passage with its number, document, page and probability, and how its text begins."""
     for number, passage in enumerate(passages, 1):
         place = f", p. {passage.page}" if passage.page is not None else ""
-        print(f"[{number}] {one_line(passage.document)}{place}  ({passage.probability:.0%})")
+        print(f"[{number}] {one_line(passage.document)}{place}  ({percent(passage.probability)})")
         print(f"    {one_line(passage.text, EXCERPT)}")
 
 
