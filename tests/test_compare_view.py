@@ -95,9 +95,9 @@ def test_only_supported_citations_of_shown_passages_are_linked(answer, links):
 
 
 def test_the_receipt_says_what_is_equal_and_how_many_tokens_differ():
-    shown = update(side(["a"], passage="Passage text"), side(["b"]), differing=412)
+    shown = update(side(["a"], passage="Passage text"), side(["b"]), differing=1412)
     html = compare_view.receipt_html(shown, "en")
-    for words in ("same weights", "same decoder: greedy", "same seed 0", "412 prompt tokens"):
+    for words in ("same weights", "same decoder: greedy", "same seed 0", "1,412 prompt tokens"):
         assert words in html
     assert html.count("only-with") >= 2  # the key and the passage
 

@@ -46,9 +46,10 @@ def receipt_html(update: ComparisonUpdate, language: str) -> str:
     if not update.differing:
         equal = h(language, "compare.same_prompt")
         return f'<ul class="receipt">{chips}<li class="chip">= {equal}</li></ul>'
+    differ = h(language, "compare.differ", count=f"{update.differing:,}")
     return (
         f'<div class="receipt"><ul>{chips}</ul><details class="difference">'
-        f'<summary class="chip">≠ {h(language, "compare.differ", count=update.differing)}</summary>'
+        f'<summary class="chip">≠ {differ}</summary>'
         f"{difference_html(prompts['with'], prompts['without'], language)}</details></div>"
     )
 
