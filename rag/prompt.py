@@ -93,6 +93,8 @@ def build_messages(
     words = _WORDS[_language_of(question, language)]
     opening = _trusted(words["system"]) if system is None else _untrusted(system)
     exchanges = _exchanges(history)
+    # An answer has a token at least: what cannot fit is not counted, of a chat of any length.
+    exchanges = exchanges[max(0, len(exchanges) - max(0, budget)) :]
     choices = _from_most_to_least(len(passages), len(exchanges))
 
     def assemble(choice: tuple[int, int]) -> tuple[list[dict], int]:

@@ -217,3 +217,21 @@ def test_what_is_kept_is_as_much_as_fits(passages, exchanges, budget):
         else:
             more = (offered[: used + 1], turns[len(turns) - 2 * kept :])
         assert build(passages=more[0], turns=more[1]).tokens > budget
+
+
+def test_of_a_chat_of_any_length_no_more_is_counted_than_could_fit():
+    counted = []
+
+    def count_tokens(messages):
+        counted.append(len(messages))
+        return 4 * len(messages)
+
+    history = [
+        turn
+        for _ in range(50_000)
+        for turn in ({"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."})
+    ]
+    prompt = build_messages("And then?", (), history, count_tokens=count_tokens, budget=100)
+    assert max(counted) <= 2 * 100 + 2
+    assert len(prompt.messages) == 24  # 11 exchanges between the system's words and the question
+    assert prompt.history_dropped == 100_000 - 22
