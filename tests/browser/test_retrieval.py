@@ -70,6 +70,20 @@ def test_only_the_chosen_document_is_searched(page):
     assert set(names.all_inner_texts()) == {"history.en.md"}
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_list_of_documents_leaves_the_page_in_sight(new_page, width):
+    page = new_page(width=width)
+    page.click("[data-panel=documents]")
+    shown = page.locator("#panel-documents .options")
+    expect(shown).to_be_visible()
+    box = shown.bounding_box()
+    assert box["height"] <= 322  # 320 and its border
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    page.locator("#panel-documents [role=option]").last.scroll_into_view_if_needed()
+    expect(page.locator("#panel-documents [role=option]").last).to_be_in_viewport()
+
+
 def test_the_comparison_and_the_four_ways_have_the_options_too(page):
     for tab, form in (("compare", "#compare-form"), ("ways", "#ways-form")):
         go(page, tab)
