@@ -84,6 +84,7 @@ def test_a_comparison_prints_both_answers_and_where_they_part(capsys):
     out = capsys.readouterr().out
     assert out.index("With retrieval:") < out.index("Without retrieval:")
     assert "The answers part at token" in out
+    assert "marked in red" not in out  # nothing is, in a terminal
 
 
 def test_a_comparison_as_json_has_both_sides(capsys):

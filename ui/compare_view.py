@@ -107,14 +107,16 @@ def status_text(update: ComparisonUpdate, language: str) -> str:
         return t(language, "chat.waiting", ahead=update.ahead)
     if update.retrieval is not None and not update.retrieval.relevant:
         return t(language, "compare.nothing_relevant")
-    return divergence_text(update, language) if update.stage == "done" else ""
+    return (
+        divergence_text(update, language, "compare.part_at_red") if update.stage == "done" else ""
+    )
 
 
-def divergence_text(update: ComparisonUpdate, language: str) -> str:
-    """Where the answers part, in words."""
+def divergence_text(update: ComparisonUpdate, language: str, key: str = "compare.part_at") -> str:
+    """Where the answers part, in the words of `key`."""
     if update.divergence is None:
         return t(language, "compare.equal")
-    return t(language, "compare.part_at", number=update.divergence + 1)
+    return t(language, key, number=update.divergence + 1)
 
 
 def run_facts(run: SideRun, language: str) -> list[str]:
