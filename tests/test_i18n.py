@@ -98,6 +98,8 @@ def test_an_unknown_language_falls_back_to_english():
 
 def test_one_is_said_as_one():
     assert t("en", "rail.passages", count=1) == "1 passage"
+    for key in ("documents.warnings", "documents.size", "compare.passages"):
+        assert not t("en", key, count=1).endswith("s")
     assert t("en", "rail.passages", count=2) == "2 passages"
 
 
