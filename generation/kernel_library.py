@@ -102,8 +102,12 @@ def load_kernel(progress: Progress = silent) -> ctypes.CDLL:
     for native in NATIVE:
         try:
             described = _run(compiler, *native, "-dM", "-E", "-x", "c++", os.devnull)
-            digest = hashlib.sha256(b"\0".join((text, " ".join(FLAGS + native).encode(), described)))
-            return _declared(ctypes.CDLL(str(_built(compiler, native, digest.hexdigest(), progress))))
+            digest = hashlib.sha256(
+                b"\0".join((text, " ".join(FLAGS + native).encode(), described))
+            )
+            return _declared(
+                ctypes.CDLL(str(_built(compiler, native, digest.hexdigest(), progress)))
+            )
         except (OSError, subprocess.SubprocessError) as error:
             failure = _reason(error)
     raise KernelUnavailable(f"{compiler} could not build the decoding kernel: {failure}")
@@ -148,6 +152,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.lean_free.restype = None
     library.lean_step.argtypes = (c_void_p, POINTER(Step))
     library.lean_step.restype = None
+    library.lean_product.argtypes = (POINTER(Matrix), c_void_p, ctypes.c_int, c_void_p)
+    library.lean_product.restype = None
     library.lean_row.argtypes = (POINTER(Matrix), c_int64, c_void_p)
     library.lean_row.restype = None
     return library

@@ -6,15 +6,17 @@ Knows where the two formats keep what; does not know how the weights are used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 from torch import Tensor
 
+from generation.errors import ModelError
 from generation.gguf_header import GgufHeader, TensorInfo, read_header
 from generation.packed import PackedMatrix, aligned, pack_floats, pack_int8
 from generation.progress import Progress, silent
@@ -77,7 +79,12 @@ def pack_module(
     hf_model: Any, pack: Callable[[Tensor], PackedMatrix] = pack_floats, progress: Progress = silent
 ) -> LeanWeights:
     """The module's own weights, each matrix through `pack`; norms and biases as they are."""
-    return _gather(hf_model, lambda module, _file: pack(module.weight), progress)
+
+    def matrix(module: Any, _name: str) -> PackedMatrix:
+        bias = getattr(module, "bias", None)
+        return replace(pack(module.weight), bias=None if bias is None else _floats(bias))
+
+    return _gather(hf_model, matrix, lambda norm, _name: _floats(norm.weight), progress)
 
 
 def pack_module_int8(hf_model: Any, progress: Progress = silent) -> LeanWeights:
@@ -88,8 +95,8 @@ def pack_module_int8(hf_model: Any, progress: Progress = silent) -> LeanWeights:
 def pack_gguf(path: Path, hf_model: Any, progress: Progress = silent) -> LeanWeights:
     """The blocks of a .gguf file, for the module that was converted from it.
 
-    A tensor whose type has no packed form is taken from the module. Norms and biases are read from
-    the file, where they are float32.
+    A tensor whose type has no packed form is taken from the module. Norms and biases are those of
+    the file too, which keeps them in float32.
     """
     header = read_header(path)
     file = _GgufTensors(header, np.memmap(path, dtype=np.uint8, mode="r"))
@@ -99,22 +106,26 @@ def pack_gguf(path: Path, hf_model: Any, progress: Progress = silent) -> LeanWei
     }
 
     def matrix(module: Any, name: str) -> PackedMatrix:
+        order = orders.get(name.rpartition(".")[2])
         try:
-            order = orders.get(name.rpartition(".")[2])
-            if order is None:
-                return file.matrix(f"{name}.weight")
-            rows = file.infos[f"{name}.weight"].shape[1]
-            return file.matrix(f"{name}.weight", order(rows))
-        except (UnsupportedBlocks, KeyError):
-            return pack_floats(module.weight)
+            packed = file.matrix(f"{name}.weight", order and order(len(module.weight)))
+        except UnsupportedBlocks:
+            packed = pack_floats(module.weight)
+        if getattr(module, "bias", None) is None:
+            return packed
+        bias = file.vector(f"{name}.bias")
+        return replace(packed, bias=bias[order(len(bias))] if order else bias)
 
-    return _gather(hf_model, matrix, progress)
+    return _gather(hf_model, matrix, lambda _module, name: file.vector(f"{name}.weight"), progress)
 
 
 def _gather(
-    hf_model: Any, matrix: Callable[[Any, str], PackedMatrix], progress: Progress
+    hf_model: Any,
+    matrix: Callable[[Any, str], PackedMatrix],
+    norm: Callable[[Any, str], NDArray[np.float32]],
+    progress: Progress,
 ) -> LeanWeights:
-    """`matrix(module, name in a .gguf file)` for every linear module of the model."""
+    """`matrix` and `norm` of (module, name in a .gguf file) for every module of the model."""
     body = hf_model.model
     layers = []
     for index, layer in enumerate(body.layers):
@@ -122,24 +133,24 @@ def _gather(
         matrices = {}
         for field, (module_name, file_name) in NAMES.items():
             module = layer.get_submodule(module_name)
-            packed = matrix(module, f"blk.{index}.{file_name}")
-            matrices[field] = packed.with_bias(module.bias)
-        norms = (_vector(layer.input_layernorm), _vector(layer.post_attention_layernorm))
-        layers.append(LayerWeights(*norms, **matrices))
+            matrices[field] = matrix(module, f"blk.{index}.{file_name}")
+        norms = {
+            "attention_norm": norm(layer.input_layernorm, f"blk.{index}.attn_norm"),
+            "mlp_norm": norm(layer.post_attention_layernorm, f"blk.{index}.ffn_norm"),
+        }
+        layers.append(LayerWeights(**norms, **matrices))
     embedding = matrix(body.embed_tokens, "token_embd")
     tied = hf_model.lm_head.weight is body.embed_tokens.weight
     head = embedding if tied else matrix(hf_model.lm_head, "output")
     progress("Packing the weights", len(layers), len(layers))
-    return LeanWeights(embedding, head, _vector(body.norm), tuple(layers))
+    return LeanWeights(embedding, head, norm(body.norm, "output_norm"), tuple(layers))
 
 
-def _vector(norm: Any) -> NDArray[np.float32]:
-    return aligned(norm.weight.detach().to(torch.float32).cpu().numpy())
+def _floats(parameter: Tensor) -> NDArray[np.float32]:
+    return aligned(parameter.detach().float().cpu().numpy())
 
 
-def _rotary_order(
-    header: GgufHeader, heads: int
-) -> Callable[[int], NDArray[np.int64]] | None:
+def _rotary_order(header: GgufHeader, heads: int) -> Callable[[int], NDArray[np.int64]] | None:
     """Where the rows of a query or key matrix are in the file.
 
     llama.cpp's converter puts the two halves of each head of a Llama alternately, for the rotary
@@ -159,10 +170,19 @@ class _GgufTensors:
     header: GgufHeader
     data: NDArray[np.uint8]
 
-    @property
+    @cached_property
     def infos(self) -> dict[str, TensorInfo]:
         return {info.name: info for info in self.header.tensors}
 
     def matrix(self, name: str, order: NDArray[np.int64] | None = None) -> PackedMatrix:
+        return pack_tensor(self.infos[name], self._bytes(name), order)
+
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """A norm or a bias, which every converter leaves in float32."""
+        if self.infos[name].kind is not GGMLQuantizationType.F32:
+            raise ModelError(f"{self.header.path}: {name} is not float32.")
+        return aligned(self._bytes(name).view(np.float32))
+
+    def _bytes(self, name: str) -> NDArray[np.uint8]:
         info = self.infos[name]
-        return pack_tensor(info, self.data[info.start : info.start + info.size], order)
+        return self.data[info.start : info.start + info.size]

@@ -7,7 +7,7 @@ other. Knows no file format and no model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -49,12 +49,6 @@ class PackedMatrix:
         """Bytes read for one product."""
         arrays = (self.words, self.scales, self.minimums, self.bias)
         return sum(array.nbytes for array in arrays if array is not None)
-
-    def with_bias(self, bias: Tensor | None) -> PackedMatrix:
-        """The same weights with a bias `(rows)`, kept in float32."""
-        if bias is None:
-            return self
-        return replace(self, bias=aligned(bias.detach().float().cpu().numpy()))
 
 
 def pack_codes(

@@ -96,7 +96,7 @@ void tile_product(const Matrix& m, int64_t tile, const Rows& x, float* out) {
     constexpr int subgroups = kind == INT8_FINE ? 2 : 1;
     constexpr int words = words_of(kind);
     constexpr int each = (kind == INT5 ? words - 1 : words) / subgroups;
-    constexpr int chains = B == 1 ? 4 : B == 2 ? 2 : 1;  // sums that can be added to at once
+    constexpr int chains = B <= 3 ? 4 : 2;  // sums per output: an addition need not await the last
     const int64_t groups = m.groups();
     const uint32_t* at = m.words + tile * groups * words * TILE;
     int64_t scale = tile * groups * subgroups * TILE;

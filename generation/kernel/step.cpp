@@ -257,6 +257,21 @@ void lean_free(void* decoder) { delete static_cast<Decoder*>(decoder); }
 
 void lean_step(void* decoder, const Step* step) { static_cast<Decoder*>(decoder)->step(*step); }
 
+// out (count, rows): one matrix times `count` rows of x (count, columns padded to whole groups).
+void lean_product(const Matrix* matrix, const float* x, int count, float* out) {
+    const int64_t stride = padded(matrix->columns);
+    Buffer sums(count * stride / GROUP);
+    for (int b = 0; b < count; b++) group_sums(x + b * stride, stride, &sums[b * stride / GROUP]);
+    const Rows rows{x, stride, sums.data(), stride / GROUP};
+    float tile[MAX_ROWS * TILE];
+    for (int64_t t = 0; t < matrix->tiles(); t++) {
+        tile_product(*matrix, t, rows, count, tile);
+        const int64_t left = matrix->rows - t * TILE;
+        for (int b = 0; b < count; b++)
+            put(tile + b * TILE, left < TILE ? left : TILE, out + b * matrix->rows + t * TILE);
+    }
+}
+
 void lean_row(const Matrix* matrix, int64_t row, float* out) { row_values(*matrix, row, out); }
 
 }  // extern "C"
