@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from generation.kernel_library import (
     load_kernel,
 )
 from generation.kv_cache import KVCache
-from generation.lean_weights import LayerWeights, LeanWeights
+from generation.lean_weights import LayerWeights, LeanWeights, pack_gguf
 from generation.packed import PackedMatrix, aligned
+from generation.progress import Progress, silent
 
 MODEL_TYPES = frozenset({"llama", "qwen2"})
 ROTARY_TYPES = frozenset({"default", "linear", "llama3"})  # whose frequencies never change
@@ -36,7 +38,13 @@ CACHE_TYPES = {torch.float32: 0, torch.bfloat16: 1}
 class LeanDecoder:
     """A model ready for `step`. Safe to be called from several threads, which then take turns."""
 
-    def __init__(self, hf_model: Any, weights: LeanWeights, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        hf_model: Any,
+        weights: LeanWeights,
+        threads: int | None = None,
+        progress: Progress = silent,
+    ) -> None:
         """`threads` is how many cores a step uses, by default as many as torch does.
 
         Raises KernelUnavailable for a model of another kind, or where the kernel cannot be built.
@@ -44,7 +52,7 @@ class LeanDecoder:
         require_supported(hf_model)
         self.weights = weights
         self.vocab_size = weights.head.rows
-        self._library = load_kernel()
+        self._library = load_kernel(progress)
         self._dtype = hf_model.dtype if hf_model.dtype in CACHE_TYPES else torch.float32
         self._model, self._kept = _model(hf_model, weights)
         handle = self._library.lean_new(
@@ -108,6 +116,23 @@ class LeanDecoder:
             if layer.keys.dtype not in CACHE_TYPES or not layer.keys.is_contiguous():
                 raise ValueError("A lean step needs a contiguous cache of float32 or bfloat16.")
         return cache.layers[0].capacity
+
+
+def lean_decoder(
+    path: Path, hf_model: Any, progress: Progress = silent
+) -> tuple[LeanDecoder | None, str]:
+    """A decoder for the weights of a .gguf file, or None; and a sentence saying what it is or why.
+
+    The module, which was converted from that file, goes on reading prompts.
+    """
+    try:
+        require_supported(hf_model)
+        if path.suffix != ".gguf":
+            raise KernelUnavailable("The decoding kernel reads packed weights of .gguf files only.")
+        decoder = LeanDecoder(hf_model, pack_gguf(path, hf_model, progress), progress=progress)
+    except KernelUnavailable as error:
+        return None, f"torch ({error})"
+    return decoder, f"compiled ({decoder.weights.step_nbytes / 1e6:.0f} MB of weights a token)"
 
 
 def require_supported(hf_model: Any) -> None:

@@ -134,11 +134,9 @@ def _gather(
         for field, (module_name, file_name) in NAMES.items():
             module = layer.get_submodule(module_name)
             matrices[field] = matrix(module, f"blk.{index}.{file_name}")
-        norms = {
-            "attention_norm": norm(layer.input_layernorm, f"blk.{index}.attn_norm"),
-            "mlp_norm": norm(layer.post_attention_layernorm, f"blk.{index}.ffn_norm"),
-        }
-        layers.append(LayerWeights(**norms, **matrices))
+        attention_norm = norm(layer.input_layernorm, f"blk.{index}.attn_norm")
+        mlp_norm = norm(layer.post_attention_layernorm, f"blk.{index}.ffn_norm")
+        layers.append(LayerWeights(attention_norm, mlp_norm, **matrices))
     embedding = matrix(body.embed_tokens, "token_embd")
     tied = hf_model.lm_head.weight is body.embed_tokens.weight
     head = embedding if tied else matrix(hf_model.lm_head, "output")

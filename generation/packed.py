@@ -59,7 +59,7 @@ def pack_codes(
     minimums: NDArray | None = None,
     zero: float = 0.0,
 ) -> PackedMatrix:
-    """Words `(rows, groups, words of a group)` with scales `(rows, groups, 1 or 2)`, as one matrix."""
+    """One matrix of words `(rows, groups, words of a group)`, scales `(rows, groups, 1 or 2)`."""
     return PackedMatrix(
         kind,
         len(words),
