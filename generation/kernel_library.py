@@ -23,7 +23,7 @@ from generation.storage import cache_dir, locked
 SOURCE = Path(__file__).with_name("kernel")
 MAIN = "step.cpp"
 COMPILERS = ("c++", "g++", "clang++")
-FLAGS = ("-O3", "-std=gnu++17", "-shared", "-fPIC", "-pthread", "-fopenmp-simd", "-w")
+FLAGS = ("-O3", "-std=gnu++20", "-shared", "-fPIC", "-pthread", "-fopenmp-simd", "-w")
 NATIVE = (("-march=native", "-mprefer-vector-width=512"), ("-march=native",), ("-mcpu=native",), ())
 TIMEOUT = 300  # seconds for one compilation, which takes about ten
 

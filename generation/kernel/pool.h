@@ -29,16 +29,20 @@ class Barrier {
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
             arrived_.store(0, std::memory_order_relaxed);
             round_.store(round + 1, std::memory_order_release);
+            round_.notify_all();
             return;
         }
-        for (int turn = 0; round_.load(std::memory_order_acquire) == round; turn++) {
-            // Spinning is for cores of our own; on a crowded machine the other needs this one.
-            if (turn < 2000) pause();
-            else std::this_thread::yield();
+        for (int turn = 0; turn < SPINS; turn++) {
+            if (round_.load(std::memory_order_acquire) != round) return;
+            pause();
         }
+        // Spinning is for cores of our own; on a crowded machine the others may need this one.
+        while (round_.load(std::memory_order_acquire) == round)
+            round_.wait(round, std::memory_order_acquire);
     }
 
   private:
+    static constexpr int SPINS = 2000;  // some tens of microseconds
     const int threads_;
     alignas(64) std::atomic<int> arrived_{0};
     alignas(64) std::atomic<uint32_t> round_{0};
