@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cmath>
-#include <vector>
+#include <type_traits>
 
 #include "vectors.h"
 
@@ -63,48 +63,97 @@ inline void put(const float* from, int64_t size, uint16_t* to) {
 inline float get(float value) { return value; }
 inline float get(uint16_t value) { return float_of_bf16(value); }
 
-// One query head over `length` positions of its key and value head; `fixed` is D, or 0 if odd.
-template <int fixed, class Stored>
-void attend(const float* query, const Stored* keys, const Stored* values, int64_t length,
-            int64_t dimension, float scaling, float* scores, float* out) {
-    const int64_t size = fixed ? fixed : dimension;
-    float largest = -INFINITY;
-    for (int64_t t = 0; t < length; t++) {
-        const Stored* key = keys + t * size;
-        float dot = 0;
-#pragma omp simd reduction(+ : dot)
-        for (int64_t i = 0; i < size; i++) dot += query[i] * get(key[i]);
-        scores[t] = dot * scaling;
-        largest = scores[t] > largest ? scores[t] : largest;
-    }
-    float total = 0;
+inline Floats load_stored(const float* from) { return load<Floats>(from); }
+inline Floats load_stored(const uint16_t* from) {
+    return (Floats)(__builtin_convertvector(load<Shorts>(from), Words) << 16);
+}
+
+// Scores (length) to weights of attention that sum up to the number that is returned.
+inline float exponentials(float* scores, int64_t length) {
+    float largest = -INFINITY, total = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t t = 0; t < length; t++) largest = scores[t] > largest ? scores[t] : largest;
 #pragma omp simd reduction(+ : total)
     for (int64_t t = 0; t < length; t++) {
         scores[t] = exp_negative(scores[t] - largest);
         total += scores[t];
     }
-    float sums[fixed ? fixed : 512];
-    for (int64_t i = 0; i < size; i++) sums[i] = 0;
-    for (int64_t t = 0; t < length; t++) {
-        const Stored* value = values + t * size;
-        const float weight = scores[t];
-#pragma omp simd
-        for (int64_t i = 0; i < size; i++) sums[i] += weight * get(value[i]);
-    }
-    const float factor = 1.0f / total;
-    for (int64_t i = 0; i < size; i++) out[i] = sums[i] * factor;
+    return total;
 }
 
-constexpr int64_t MAX_HEAD = 512;
-
+// The keys and values of one head for one row of the batch: (length, size).
 template <class Stored>
-void attend(const float* query, const Stored* keys, const Stored* values, int64_t length,
-            int64_t dimension, float scaling, float* scores, float* out) {
-    switch (dimension) {
-        case 64: return attend<64>(query, keys, values, length, 64, scaling, scores, out);
-        case 128: return attend<128>(query, keys, values, length, 128, scaling, scores, out);
-        default: return attend<0>(query, keys, values, length, dimension, scaling, scores, out);
+struct Past {
+    const Stored *keys, *values;
+    int64_t length, size;
+};
+
+// `heads` query heads (heads, size) that share the keys: every key is read and converted once.
+template <int heads, int size, class Stored>
+void attend(const float* query, const Past<Stored>& past, float scaling, float* scores,
+            float* out) {
+    constexpr int parts = size / LANES;
+    for (int64_t t = 0; t < past.length; t++) {
+        Floats key[parts];
+        for (int i = 0; i < parts; i++) key[i] = load_stored(past.keys + t * size + i * LANES);
+        for (int h = 0; h < heads; h++) {
+            Floats dot = key[0] * load<Floats>(query + h * size);
+            for (int i = 1; i < parts; i++)
+                dot += key[i] * load<Floats>(query + h * size + i * LANES);
+            scores[h * past.length + t] = sum_of_lanes(dot) * scaling;
+        }
     }
+    float factors[heads];
+    for (int h = 0; h < heads; h++)
+        factors[h] = 1.0f / exponentials(scores + h * past.length, past.length);
+    Floats sums[heads][parts] = {};
+    for (int64_t t = 0; t < past.length; t++) {
+        for (int i = 0; i < parts; i++) {
+            const Floats value = load_stored(past.values + t * size + i * LANES);
+            for (int h = 0; h < heads; h++) sums[h][i] += scores[h * past.length + t] * value;
+        }
+    }
+    for (int h = 0; h < heads; h++)
+        for (int i = 0; i < parts; i++)
+            store(out + h * size + i * LANES, sums[h][i] * factors[h]);
+}
+
+// One query head of any size.
+template <class Stored>
+void attend_any(const float* query, const Past<Stored>& past, float scaling, float* scores,
+                float* out) {
+    const int64_t size = past.size;
+    for (int64_t t = 0; t < past.length; t++) {
+        float dot = 0;
+        for (int64_t i = 0; i < size; i++) dot += query[i] * get(past.keys[t * size + i]);
+        scores[t] = dot * scaling;
+    }
+    const float factor = 1.0f / exponentials(scores, past.length);
+    for (int64_t i = 0; i < size; i++) out[i] = 0;
+    for (int64_t t = 0; t < past.length; t++)
+        for (int64_t i = 0; i < size; i++)
+            out[i] += scores[t] * factor * get(past.values[t * size + i]);
+}
+
+constexpr int MAX_SHARING = 4;  // query heads that are attended to in one go
+
+// Up to MAX_SHARING query heads (heads, size) of one group; scores has room for all of them.
+template <class Stored>
+void attend(int heads, const float* query, const Past<Stored>& past, float scaling, float* scores,
+            float* out) {
+    auto sized = [&](auto size) {
+        constexpr int n = decltype(size)::value;
+        switch (heads) {
+            case 1: return attend<1, n>(query, past, scaling, scores, out);
+            case 2: return attend<2, n>(query, past, scaling, scores, out);
+            case 3: return attend<3, n>(query, past, scaling, scores, out);
+            default: return attend<4, n>(query, past, scaling, scores, out);
+        }
+    };
+    if (past.size == 64) return sized(std::integral_constant<int, 64>{});
+    if (past.size == 128) return sized(std::integral_constant<int, 128>{});
+    for (int h = 0; h < heads; h++)
+        attend_any(query + h * past.size, past, scaling, scores, out + h * past.size);
 }
 
 }  // namespace lean

@@ -72,18 +72,10 @@ __attribute__((always_inline)) inline void decode(const uint32_t* words, Use use
 #pragma GCC unroll 8
             for (int j = 0; j < 8; j++) {  // ggml: the low halves of 16 bytes, then the high ones
                 const int k = 16 * (j & 1) + 4 * w + j / 2;
-                Floats value = low_nibbles(word >> (4 * j));
-                if constexpr (kind == INT5) {
-#if defined(__AVX512F__)
-                    const __mmask16 set = _mm512_test_epi32_mask(
-                        (__m512i)high, _mm512_set1_epi32(int32_t(1u << k)));
-                    value = (Floats)_mm512_mask_add_ps((__m512)value, set, (__m512)value,
-                                                       _mm512_set1_ps(16.0f));
-#else
-                    value += __builtin_convertvector((Ints)((high >> k & 1) << 4), Floats);
-#endif
-                }
-                use(k, value);
+                if constexpr (kind == INT5)
+                    use(k, five_bits(word >> (4 * j), k < 4 ? high << (4 - k) : high >> (k - 4)));
+                else
+                    use(k, low_nibbles(word >> (4 * j)));
             }
         }
     }

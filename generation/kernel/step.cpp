@@ -165,7 +165,8 @@ class Decoder {
             rotate(&key_[from], &angles_[row * size], size);
             put(&key_[from], size, keys + at);
             put(&value_[from], size, values + at);
-            for (int64_t g = head * heads / kv_heads; g < (head + 1) * heads / kv_heads; g++)
+            const int64_t each = heads / kv_heads;
+            for (int64_t g = head * each; g < (head + 1) * each; g++)
                 rotate(&query_[row * padded(heads * size) + g * size], &angles_[row * size], size);
         }
         pool_.barrier.wait();
@@ -177,17 +178,20 @@ class Decoder {
         const int64_t size = model_.head_size, heads = model_.heads;
         const float scaling = 1.0f / std::sqrt(float(size));
         Buffer& scores = scratch_[rank].scores;
-        if (int64_t(scores.size()) < step.capacity) scores.resize(step.capacity);
-        const int64_t units = rows * heads;
-        for (int64_t unit = units * rank / pool_.threads;
-             unit < units * (rank + 1) / pool_.threads; unit++) {
+        if (int64_t(scores.size()) < MAX_SHARING * step.capacity)
+            scores.resize(MAX_SHARING * step.capacity);
+        const int64_t each = heads / model_.kv_heads, units = rows * heads;
+        const int64_t end = units * (rank + 1) / pool_.threads;
+        for (int64_t unit = units * rank / pool_.threads, next; unit < end; unit = next) {
+            next = (unit / each + 1) * each;  // up to the end of the group that shares keys
+            next = next < end ? next : end;
+            next = next < unit + MAX_SHARING ? next : unit + MAX_SHARING;
             const int64_t row = unit / heads, head = unit % heads, batch = row / step.tokens;
+            const int64_t at = (batch * model_.kv_heads + head / each) * step.capacity * size;
             const int64_t length = step.past[batch] + row % step.tokens + 1;
-            const int64_t kv = batch * model_.kv_heads + head * model_.kv_heads / heads;
             const int64_t from = row * padded(heads * size) + head * size;
-            attend(&query_[from], keys + kv * step.capacity * size,
-                   values + kv * step.capacity * size, length, size, scaling, scores.data(),
-                   &attended_[from]);
+            attend(int(next - unit), &query_[from], Past<Stored>{keys + at, values + at, length, size},
+                   scaling, scores.data(), &attended_[from]);
         }
         pool_.barrier.wait();
     }
@@ -241,7 +245,7 @@ extern "C" {
 
 int64_t lean_layout(int which) {
     const int64_t sizes[] = {sizeof(Matrix), sizeof(Layer), sizeof(Model), sizeof(Step), MAX_ROWS,
-                             MAX_HEAD, LANES};
+                             LANES};
     return which >= 0 && which < int(sizeof sizes / sizeof *sizes) ? sizes[which] : -1;
 }
 

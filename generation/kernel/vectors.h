@@ -26,6 +26,7 @@ constexpr int GROUP = 32;            // weights of one row that are stored toget
 
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Shorts __attribute__((vector_size(2 * LANES)));
 typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
 
 template <class Vector>
@@ -88,6 +89,29 @@ inline Floats low_nibbles(Words words) {
     return (Floats)_mm512_permutexvar_ps((__m512i)words, table);  // looks at four bits only
 #else
     return __builtin_convertvector((Ints)(words & 15), Floats);
+#endif
+}
+
+// The low four bits of each lane of `words` and the fifth of `high`, as floats.
+inline Floats five_bits(Words words, Words high) {
+#if defined(__AVX512F__)
+    const __m512 low = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512 table = _mm512_add_ps(low, _mm512_set1_ps(16.0f));
+    const __m512i index = _mm512_ternarylogic_epi32(  // where the mask has a bit, that of `high`
+        (__m512i)words, (__m512i)high, _mm512_set1_epi32(16), 0xd8);
+    return (Floats)_mm512_permutex2var_ps(low, index, table);  // looks at five bits only
+#else
+    return __builtin_convertvector((Ints)((words & 15) | (high & 16)), Floats);
+#endif
+}
+
+inline float sum_of_lanes(Floats values) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)values);
+#else
+    float sum = values[0];
+    for (int lane = 1; lane < LANES; lane++) sum += values[lane];
+    return sum;
 #endif
 }
 
