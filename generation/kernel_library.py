@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
 from pathlib import Path
 
@@ -58,7 +59,7 @@ class Matrix(Structure):
 
 
 class Layer(Structure):
-    """`struct Layer` of kernel/step.cpp."""
+    """`struct Layer` of kernel/decoder.h."""
 
     _fields_ = (
         *((name, c_void_p) for name in ("attention_norm", "mlp_norm")),
@@ -67,7 +68,7 @@ class Layer(Structure):
 
 
 class Model(Structure):
-    """`struct Model` of kernel/step.cpp."""
+    """`struct Model` of kernel/decoder.h."""
 
     _fields_ = (
         *((name, c_int64) for name in ("layers", "hidden", "heads", "kv_heads", "head_size")),
@@ -83,7 +84,7 @@ class Model(Structure):
 
 
 class Step(Structure):
-    """`struct Step` of kernel/step.cpp."""
+    """`struct Step` of kernel/decoder.h."""
 
     _fields_ = (
         *((name, c_int64) for name in ("batch", "tokens", "keep", "capacity", "bf16_cache")),
@@ -91,15 +92,20 @@ class Step(Structure):
     )
 
 
-def load_kernel(progress: Progress = silent) -> ctypes.CDLL:
-    """The library, built if it is not in the cache. Raises KernelUnavailable."""
+def load_kernel(
+    progress: Progress = silent, natives: Sequence[tuple[str, ...]] = NATIVE
+) -> ctypes.CDLL:
+    """The library, built if it is not in the cache. Raises KernelUnavailable.
+
+    `natives` are sets of flags for this processor, the first that the compiler takes being used.
+    """
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise KernelUnavailable("No C++ compiler was found (c++, g++ or clang++).")
     sources = sorted(SOURCE.iterdir())
     text = b"".join(path.name.encode() + path.read_bytes() for path in sources if path.is_file())
     failure = ""
-    for native in NATIVE:
+    for native in natives:
         try:
             described = _run(compiler, *native, "-dM", "-E", "-x", "c++", os.devnull)
             digest = hashlib.sha256(

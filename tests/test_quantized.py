@@ -12,7 +12,7 @@ from gguf.constants import GGML_QUANT_SIZES
 from gguf.constants import GGMLQuantizationType as Type
 
 from generation.gguf_header import TensorInfo
-from generation.kernel_library import Matrix, load_kernel
+from generation.kernel_library import NATIVE, Matrix, load_kernel
 from generation.packed import PackedMatrix, aligned, pack_floats, pack_int8
 from generation.quantized import FLOATS, READERS, UnsupportedBlocks, pack_tensor
 
@@ -41,16 +41,16 @@ def pack(kind: Type, order=None) -> PackedMatrix:
     return pack_tensor(info, data.reshape(-1), order)
 
 
-def dequantized(packed: PackedMatrix):
-    library, matrix = load_kernel(), Matrix.of(packed)
+def dequantized(packed: PackedMatrix, natives=NATIVE):
+    library, matrix = load_kernel(natives=natives), Matrix.of(packed)
     out = np.empty((packed.rows, packed.columns), np.float32)
     for row in range(packed.rows):
         library.lean_row(ctypes.byref(matrix), row, out[row].ctypes.data)
     return out
 
 
-def product(packed: PackedMatrix, x):
-    library, matrix = load_kernel(), Matrix.of(packed)
+def product(packed: PackedMatrix, x, natives=NATIVE):
+    library, matrix = load_kernel(natives=natives), Matrix.of(packed)
     out = np.empty((len(x), packed.rows), np.float32)
     x = aligned(np.pad(x, ((0, 0), (0, -x.shape[1] % 32))))
     library.lean_product(ctypes.byref(matrix), x.ctypes.data, len(x), out.ctypes.data)
@@ -71,6 +71,16 @@ def test_a_product_is_that_with_the_dequantized_weights(kind, rows):
     expected = x.astype(np.float64) @ dequantized(pack(kind)).astype(np.float64).T
     scale = np.abs(expected).max()
     np.testing.assert_allclose(product(pack(kind), x), expected, rtol=0, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize("kind", [*READERS, *FLOATS], ids=lambda kind: kind.name)
+def test_code_for_any_processor_computes_the_same(kind):
+    x = np.random.default_rng(0).standard_normal((3, COLUMNS), dtype=np.float32)
+    packed = pack(kind)
+    expected = product(packed, x)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(dequantized(packed, ((),)), dequantized(packed), rtol=0, atol=2e-7)
+    np.testing.assert_allclose(product(packed, x, ((),)), expected, rtol=0, atol=2e-6 * scale)
 
 
 def test_rows_can_be_taken_in_another_order():
