@@ -129,6 +129,7 @@ def lean_decoder(
         require_supported(hf_model)
         if path.suffix != ".gguf":
             raise KernelUnavailable("The decoding kernel reads packed weights of .gguf files only.")
+        load_kernel(progress)  # before the work of packing
         decoder = LeanDecoder(hf_model, pack_gguf(path, hf_model, progress), progress=progress)
     except KernelUnavailable as error:
         return None, f"torch ({error})"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
-from generation.decoding import new_cache, prefill
-from generation.kernel_library import KernelUnavailable
-from generation.lean import MAX_ROWS, LeanDecoder
+from generation.decoding import forward, new_cache, prefill
+from generation.kernel_library import KernelUnavailable, load_kernel
+from generation.lean import MAX_ROWS, LeanDecoder, lean_decoder
 from generation.lean_weights import pack_module, pack_module_int8
 from generation.model import LanguageModel
 from tests.tiny import tiny_lm, tiny_tokenizer
@@ -209,3 +210,20 @@ def test_prefill_then_steps_equal_the_plain_loop():
         expected = module_step(lm, twin, token)[:, -1]
         assert lean.step(cache, token)[:, -1].argmax() == expected.argmax()
         token = expected.argmax(dim=-1, keepdim=True)
+
+
+def test_without_a_compiler_the_module_decodes_and_the_reason_is_said(monkeypatch):
+    monkeypatch.setattr("generation.kernel_library.COMPILERS", ())
+    lm = random_lm("llama")
+    decoder, kernel = lean_decoder(Path("model.gguf"), lm.hf_model)
+    assert decoder is None
+    assert kernel == "torch (No C++ compiler was found (c++, g++ or clang++).)"
+    assert forward(lm, new_cache(lm, 8), torch.tensor([[1, 2]])).shape == (1, 1, 259)
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path):
+    monkeypatch.setenv("GLASSBOX_HOME", str(tmp_path))
+    monkeypatch.setattr("generation.kernel_library.FLAGS", ("-no-such-flag",))
+    with pytest.raises(KernelUnavailable, match=r"could not build the decoding kernel: .*no-such"):
+        load_kernel()
+    assert not list((tmp_path / "cache" / "kernel").glob("*"))

@@ -81,6 +81,19 @@ __attribute__((always_inline)) inline void decode(const uint32_t* words, Use use
     }
 }
 
+// Ask for what is needed 32 groups later; the processor's own guess is a third slower.
+template <Kind kind>
+inline void prefetch_group(const Matrix& m, const uint32_t* words, int64_t scale) {
+    constexpr int ahead = 32, subgroups = kind == INT8_FINE ? 2 : 1, line = 64;
+    const char* at = (const char*)(words + ahead * words_of(kind) * TILE);
+#pragma GCC unroll 32
+    for (int i = 0; i < words_of(kind) * TILE * 4 / line; i++) __builtin_prefetch(at + i * line);
+    if constexpr (kind == F32 || kind == BF16) return;
+    const int64_t offset = (scale + ahead * subgroups * TILE) * (m.half_scales ? 2 : 4);
+    __builtin_prefetch((const char*)m.scales + offset);
+    if (m.minimums) __builtin_prefetch((const char*)m.minimums + offset);
+}
+
 // out (B, TILE) = x (B, columns) times sixteen rows of the matrix, without bias.
 template <Kind kind, int B>
 void tile_product(const Matrix& m, int64_t tile, const Rows& x, float* out) {
@@ -96,7 +109,7 @@ void tile_product(const Matrix& m, int64_t tile, const Rows& x, float* out) {
     Floats total[PARTS][B] = {};
     for (int64_t g = 0; g < groups; g++, at += words * TILE, scale += subgroups * TILE) {
         const float* values = x.values + g * GROUP;
-        __builtin_prefetch(at + 16 * TILE * words);
+        prefetch_group<kind>(m, at, scale);
 #pragma GCC unroll 4
         for (int part = 0; part < PARTS; part++) {
             auto run = [&](auto first, int sub) __attribute__((always_inline)) {
