@@ -18,6 +18,7 @@ from torch import Tensor
 from generation.chooser import Chooser
 from generation.config import GenerationConfig
 from generation.kv_cache import KVCache
+from generation.lean import MAX_ROWS
 from generation.step import PromptTooLong, Step
 
 if TYPE_CHECKING:
@@ -109,8 +110,11 @@ def decode_step(lm: LanguageModel, cache: KVCache, token_ids: Tensor) -> Tensor:
 def forward(lm: LanguageModel, cache: KVCache, token_ids: Tensor, keep: int = 1) -> Tensor:
     """One pass over tokens `(B, T)` after what the cache holds.
 
-    Returns float32 logits `(B, keep, V)` for the last `keep` positions.
+    Returns float32 logits `(B, keep, V)` for the last `keep` positions. A few tokens go through
+    compiled code where the model has it; it reads and appends to the same cache.
     """
+    if lm.lean is not None and token_ids.numel() <= MAX_ROWS:
+        return lm.lean.step(cache, token_ids, keep)
     output = lm.hf_model(
         input_ids=token_ids.to(lm.device), cache=cache, use_cache=True, logits_to_keep=keep
     )

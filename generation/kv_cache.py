@@ -47,14 +47,16 @@ class PreallocatedLayer(CacheLayerMixin):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.length + key_states.shape[-2]
-        if end > self.capacity:
-            self._grow(end)
+        self.reserve(end)
         self.keys[:, :, self.length : end] = key_states
         self.values[:, :, self.length : end] = value_states
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
 
-    def _grow(self, needed: int) -> None:
+    def reserve(self, needed: int) -> None:
+        """Make room for `needed` positions in all."""
+        if needed <= self.capacity:
+            return
         # Doubling keeps the copies rare when a caller could not say how long the text will be.
         self.capacity = max(needed, 2 * self.capacity)
         for name in ("keys", "values"):

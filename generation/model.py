@@ -22,6 +22,7 @@ from generation.errors import ModelError, WeightsError
 from generation.gguf import DTYPES, convert_gguf
 from generation.hf_folder import load_folder
 from generation.hub import fetch_from_hub, is_hub_id
+from generation.lean import LeanDecoder, lean_decoder
 from generation.progress import Progress, silent
 from generation.tokenization import TextEncoder
 from generation.weights import ensure
@@ -52,6 +53,8 @@ class LanguageModel:
     precision: str
     notice: str | None = None  # for the person, such as that another model was loaded instead
     weights_path: Path | None = None  # the .gguf file or the folder it was read from
+    lean: LeanDecoder | None = None  # compiled code for passes over a few tokens, where it serves
+    kernel: str = "torch"  # what decodes, or why it is not the compiled code; for the person
 
     @property
     def vocab_size(self) -> int:
@@ -191,6 +194,7 @@ def _load(source: str, device: torch.device, precision: str, progress: Progress)
     hf_model, tokenizer = load_folder(folder, DTYPES[precision], device)
     if entry is not None:
         check_template(entry, tokenizer)
+    lean, kernel = lean_decoder(path, hf_model, progress)
     ends = end_ids(tokenizer, hf_model)
     hf_model.generation_config.eos_token_id = sorted(ends)  # its own `generate` stops there as well
     return LanguageModel(
@@ -202,6 +206,8 @@ def _load(source: str, device: torch.device, precision: str, progress: Progress)
         device=device,
         precision=precision,
         weights_path=path,
+        lean=lean,
+        kernel=kernel,
     )
 
 

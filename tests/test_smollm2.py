@@ -7,7 +7,7 @@ import torch
 
 from generation.beam_search import beam_search
 from generation.config import GenerationConfig
-from generation.decoding import generate, generate_without_cache
+from generation.decoding import generate, generate_without_cache, new_cache, prefill
 from generation.scoring import score
 from generation.step import FinishReason
 from generation.streaming import stream_text
@@ -76,3 +76,17 @@ def test_scoring_an_answer_gives_the_log_probabilities_of_writing_it(smollm2):
     for step, one in zip(steps, scores, strict=True):
         assert one.logprob == pytest.approx(step.logprob, abs=1e-3)
         assert one.rank == step.rank == 1
+
+
+def test_packed_weights_give_the_tokens_and_logits_of_the_module_in_fp32(smollm2):
+    assert smollm2.lean is not None, smollm2.kernel
+    cache = new_cache(smollm2, 512)
+    token = prefill(smollm2, cache, chat(smollm2, QUESTIONS[1])).argmax(dim=-1, keepdim=True)
+    twin = cache.fork()
+    for _ in range(48):
+        with torch.inference_mode():
+            expected = smollm2.hf_model(input_ids=token, cache=twin, use_cache=True).logits
+        logits = smollm2.lean.step(cache, token)
+        torch.testing.assert_close(logits, expected, rtol=0, atol=3e-4)
+        token = expected[:, -1].argmax(dim=-1, keepdim=True)
+        assert logits[:, -1].argmax(dim=-1, keepdim=True).equal(token)
