@@ -20,6 +20,7 @@ from generation.config import GenerationConfig
 from generation.repetition import RepetitionDetector
 from generation.step import Candidate, FinishReason, Step
 from generation.streaming import StopMatcher
+from generation.threads import one_thread
 
 if TYPE_CHECKING:
     from generation.constraints import Constraint
@@ -53,6 +54,10 @@ class Chooser:
         `choose_from` `(1, V)`, when a strategy gives it, is handed to the sampler in their place;
         what the record says of the model is still said of `logits`.
         """
+        with one_thread(self._lm.lean.torch_threads if self._lm.lean is not None else 1):
+            return self._choose(logits, started, choose_from)
+
+    def _choose(self, logits: Tensor, started: float, choose_from: Tensor | None) -> Step:
         model = sampling.logits_to_logprobs(logits)[0]  # (V,)
         check_finite(model)
         sampler_logits = self._sampler_logits(logits if choose_from is None else choose_from)

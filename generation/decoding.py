@@ -115,6 +115,8 @@ def forward(lm: LanguageModel, cache: KVCache, token_ids: Tensor, keep: int = 1)
     """
     if lm.lean is not None and token_ids.numel() <= MAX_ROWS:
         return lm.lean.step(cache, token_ids, keep)
+    if lm.lean is not None:
+        torch.set_num_threads(lm.lean.torch_threads)  # see generation/threads.py
     output = lm.hf_model(
         input_ids=token_ids.to(lm.device), cache=cache, use_cache=True, logits_to_keep=keep
     )

@@ -55,6 +55,7 @@ class LeanDecoder:
         """
         require_supported(hf_model)
         self.weights = weights
+        self.torch_threads = torch.get_num_threads()  # for what torch computes between the steps
         self.vocab_size = weights.head.rows
         self._library = load_kernel(progress)
         self._dtype = hf_model.dtype if hf_model.dtype in CACHE_TYPES else torch.float32

@@ -80,6 +80,7 @@ class Embedder:
         else:
             self._model = load_e5(path, cache_dir, device=str(self.device), dtype=dtype)
         self._batch_tokens = BATCH_TOKENS[self.device.type == "cuda"]
+        self._threads = torch.get_num_threads()
 
         self._tokenizer = _frozen_tokenizer(self._model)
         self._pad_id = int(self._model.tokenizer.pad_token_id or 0)
@@ -188,6 +189,7 @@ class Embedder:
         """Token ids of B texts, of any lengths, to vectors (B, D) of length 1."""
         import torch
 
+        torch.set_num_threads(self._threads)  # a new thread has what was set last, by anybody
         longest = max(map(len, batch))
         padded = [ids + [self._pad_id] * (longest - len(ids)) for ids in batch]
         mask = [[1] * len(ids) + [0] * (longest - len(ids)) for ids in batch]
