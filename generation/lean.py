@@ -138,8 +138,8 @@ def lean_decoder(
         weights = pack_gguf(path, hf_model, progress)
         decoder = LeanDecoder(hf_model, weights, useful_threads(weights), progress)
     except KernelUnavailable as error:
-        return None, f"torch ({error})"
-    return decoder, f"compiled ({decoder.weights.step_nbytes / 1e6:.0f} MB of weights a token)"
+        return None, f"torch: {error}"
+    return decoder, f"compiled code ({decoder.weights.step_nbytes / 1e6:.0f} MB of weights a token)"
 
 
 def useful_threads(weights: LeanWeights) -> int:

@@ -217,7 +217,7 @@ def test_without_a_compiler_the_module_decodes_and_the_reason_is_said(monkeypatc
     lm = random_lm("llama")
     decoder, kernel = lean_decoder(Path("model.gguf"), lm.hf_model)
     assert decoder is None
-    assert kernel == "torch (No C++ compiler was found (c++, g++ or clang++).)"
+    assert kernel == "torch: No C++ compiler was found (c++, g++ or clang++)."
     assert forward(lm, new_cache(lm, 8), torch.tensor([[1, 2]])).shape == (1, 1, 259)
 
 

@@ -81,6 +81,7 @@ def serve_until_stopped(parts: Parts, options: ServeOptions) -> None:
         **launch_options(),
     )
     url = url.rstrip("/")
+    print(f"{parts.model.name} decodes with {parts.model.kernel}", flush=True)
     print(f"Glassbox is ready at {url}", flush=True)
     if options.open_browser:
         webbrowser.open(url)
