@@ -55,7 +55,7 @@ def pack_tensor(
     if order is not None:
         values = values[order]
     if info.kind in FLOATS:
-        flat = torch.from_numpy(np.require(values, requirements="CW").reshape(rows, -1))
+        flat = torch.from_numpy(np.require(values, requirements=["C", "W"]).reshape(rows, -1))
         return pack_floats(flat.view(FLOATS[info.kind]))
     if info.kind not in READERS:
         raise UnsupportedBlocks(f"{info.name} is {info.kind.name}, which has no packed form")
