@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag.hits import Hits, best_first, no_hits
 from rag.milvus_connection import CALL_SECONDS, MilvusConnection, MilvusError
-from rag.vectors import VectorIndexError
+from rag.vectors import VectorIndexError, checked_addition, checked_rows
 
 _ROWS = 1000  # vectors in one message: 1.5 MB at 384 numbers, and Milvus takes 64
 _GATHERED = 500  # allowed vectors up to which fetching them is faster than searching among them
@@ -62,14 +62,9 @@ class MilvusIndex:
         What Milvus has under one of these ids already is replaced: it is what is left of an
         addition that was killed, or the same vector, written by another process.
         """
-        new_ids = np.asarray(ids, np.int64).reshape(-1)
-        rows = self._checked(vectors)  # (N, D)
-        if len(new_ids) != len(rows):
-            raise VectorIndexError(f"{len(new_ids)} ids for {len(rows)} vectors")
+        new_ids, rows = checked_addition(ids, vectors, self.dimension)  # (N,), (N, D)
         if len(new_ids) == 0:
             return
-        if new_ids.min() < 0:
-            raise VectorIndexError("ids must not be negative")
         with self._lock:
             together = np.union1d(self._ids, new_ids)
             if len(together) < len(self._ids) + len(new_ids):
@@ -122,7 +117,7 @@ class MilvusIndex:
             return len(present)
 
     def search(self, query: ArrayLike, k: int, allowed: ArrayLike | None = None) -> Hits:
-        row = self._checked(np.asarray(query)[None, :])  # (1, D)
+        row = checked_rows(np.asarray(query)[None, :], self.dimension)  # (1, D)
         known = self._ids
         parts: list[NDArray[np.int64] | None] = [None]
         if allowed is not None:
@@ -231,14 +226,6 @@ class MilvusIndex:
                 "other_dimension",
                 f"{where} with vectors of {dimension} numbers, not {self.dimension}",
             )
-
-    def _checked(self, vectors: ArrayLike) -> NDArray[np.float32]:
-        rows = np.ascontiguousarray(vectors, np.float32)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise VectorIndexError(f"vectors of shape {rows.shape}, not (N, {self.dimension})")
-        if not np.isfinite(rows).all():
-            raise VectorIndexError("vectors hold NaN or infinity")
-        return rows
 
     def _listed(self) -> NDArray[np.int64]:
         ids = [id_ for batch in self._batches() for id_ in batch]

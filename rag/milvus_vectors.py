@@ -18,6 +18,7 @@ from rag.database import Database, StoreError
 from rag.milvus_address import MilvusAddress
 from rag.milvus_connection import CALL_SECONDS, MilvusConnection
 from rag.milvus_index import MilvusIndex
+from rag.records import read_vectors
 from rag.terms import SCRIPTS, Script
 
 _BATCH = 4096  # vectors handed over between two commits
@@ -163,14 +164,7 @@ class MilvusVectors:
     def held(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Ids (N,) and vectors (N, D) of those that SQLite holds."""
         with self._database.read() as db:
-            rows = db.execute(
-                "SELECT id, vector FROM passages WHERE vector IS NOT NULL"
-                " AND id IN (SELECT value FROM json_each(?))",
-                (json.dumps(ids.tolist()),),
-            ).fetchall()
-        found = np.array([id_ for id_, _ in rows], np.int64)
-        joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
-        return found, joined.reshape(len(rows), self._dimension)
+            return read_vectors(db, ids.tolist(), self._dimension)
 
     def _without_vector(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         with self._database.read() as db:

@@ -5,6 +5,7 @@ Reads through a connection it is handed; never writes and never opens anything.
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,3 +137,17 @@ def read_changes(db: sqlite3.Connection, since: Position) -> Changes:
         for script in SCRIPTS
     }
     return Changes(revision, position, added, np.array([id_ for _, id_ in gone], np.int64))
+
+
+def read_vectors(
+    db: sqlite3.Connection, ids: Iterable[int], dimension: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Ids (N,) and vectors (N, D) of those of `ids` that are there and whose vector is too."""
+    rows = db.execute(
+        "SELECT id, vector FROM passages WHERE vector IS NOT NULL"
+        " AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps([int(id_) for id_ in ids]),),
+    ).fetchall()
+    found = np.array([id_ for id_, _ in rows], np.int64)  # (N,)
+    joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
+    return found, joined.reshape(len(rows), dimension)  # (N, D)

@@ -27,6 +27,7 @@ from rag.records import (
     read_document,
     read_documents,
     read_passages,
+    read_vectors,
 )
 from rag.terms import scripts_of
 from rag.vector_place import agreed_place, check_place
@@ -207,14 +208,7 @@ class DocumentStore:
         """Ids (N,) and vectors (N, D) of those of `ids` that are there and not in Milvus."""
         with self.database.read() as db:
             self._check_embedder(db)
-            rows = db.execute(
-                "SELECT id, vector FROM passages WHERE vector IS NOT NULL"
-                " AND id IN (SELECT value FROM json_each(?))",
-                (json.dumps([int(id_) for id_ in ids]),),
-            ).fetchall()
-        found = np.array([id_ for id_, _ in rows], np.int64)  # (N,)
-        joined = np.frombuffer(b"".join(blob for _, blob in rows), "<f4")
-        return found, joined.reshape(len(rows), self.dimension or 0)  # (N, D)
+            return read_vectors(db, ids, self.dimension or 0)
 
     def without_vector(self) -> NDArray[np.int64]:
         """Ids (N,) of the passages whose vector is not in this file, rising."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rag.hits import Hits, best_first, no_hits
 from rag.vector_rows import Rows
-from rag.vectors import VectorIndexError
+from rag.vectors import VectorIndexError, checked_addition, checked_rows
 
 
 class VectorIndex:
@@ -49,14 +49,9 @@ class VectorIndex:
             return self._ids
 
     def add(self, ids: ArrayLike, vectors: ArrayLike) -> None:
-        new_ids = np.asarray(ids, np.int64).reshape(-1)
-        rows = self._checked(vectors)  # (N, D)
-        if len(new_ids) != len(rows):
-            raise VectorIndexError(f"{len(new_ids)} ids for {len(rows)} vectors")
+        new_ids, rows = checked_addition(ids, vectors, self.dimension)  # (N,), (N, D)
         if len(new_ids) == 0:
             return
-        if new_ids.min() < 0:
-            raise VectorIndexError("ids must not be negative: faiss uses -1 for 'nothing found'")
         order = np.argsort(new_ids, kind="stable")
         new_ids, rows = new_ids[order], rows[order]
         with self._lock:
@@ -75,7 +70,7 @@ class VectorIndex:
             return removed
 
     def search(self, query: ArrayLike, k: int, allowed: ArrayLike | None = None) -> Hits:
-        row = self._checked(np.asarray(query)[None, :])[0]  # (D,)
+        row = checked_rows(np.asarray(query)[None, :], self.dimension)[0]  # (D,)
         if k < 1:
             return no_hits()
         wanted = None if allowed is None else np.unique(np.asarray(allowed, np.int64))
@@ -119,11 +114,3 @@ class VectorIndex:
     @property
     def is_approximate(self) -> bool:
         return self._saved.approximate is not None
-
-    def _checked(self, vectors: ArrayLike) -> NDArray[np.float32]:
-        rows = np.ascontiguousarray(vectors, np.float32)
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise VectorIndexError(f"vectors of shape {rows.shape}, not (N, {self.dimension})")
-        if not np.isfinite(rows).all():
-            raise VectorIndexError("vectors hold NaN or infinity")
-        return rows

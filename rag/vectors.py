@@ -56,3 +56,26 @@ class Vectors(Protocol):
 
     def mean(self) -> NDArray[np.float32]:
         """The mean (D,) of all vectors; zeros when there are none."""
+
+
+def checked_rows(vectors: ArrayLike, dimension: int) -> NDArray[np.float32]:
+    """`vectors` as rows (N, D). Raises VectorIndexError for another shape, NaN and infinity."""
+    rows = np.ascontiguousarray(vectors, np.float32)
+    if rows.ndim != 2 or rows.shape[1] != dimension:
+        raise VectorIndexError(f"vectors of shape {rows.shape}, not (N, {dimension})")
+    if not np.isfinite(rows).all():
+        raise VectorIndexError("vectors hold NaN or infinity")
+    return rows
+
+
+def checked_addition(
+    ids: ArrayLike, vectors: ArrayLike, dimension: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """What `add` was given, as ids (N,) and rows (N, D). Raises VectorIndexError."""
+    new_ids = np.asarray(ids, np.int64).reshape(-1)
+    rows = checked_rows(vectors, dimension)
+    if len(new_ids) != len(rows):
+        raise VectorIndexError(f"{len(new_ids)} ids for {len(rows)} vectors")
+    if (new_ids < 0).any():
+        raise VectorIndexError("ids must not be negative")
+    return new_ids, rows
