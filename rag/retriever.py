@@ -80,16 +80,20 @@ class Retriever:
         allowed = None if document_ids is None else self._store.passage_ids(document_ids)
         considered = index.count(allowed)
         found: list[RetrievedPassage] = []
-        if content_terms(query) and considered:
+        terms = content_terms(query)
+        if terms and considered:
             vector = self._embedder.embed_query(query)  # (D,)
-            least = relevance.least_score(script_of(query), considered)
+            script = script_of(query)
+            least = relevance.least_score(script, considered)
             numbers = search(query, vector, least, index, allowed)
             question = Question(
-                script_of(query),
+                script,
                 considered,
                 any(s.usual is None and s.score >= least for s in numbers.values()),
             )
-            found = self._assessed(query, question, vector, numbers, k)
+            found = self._assessed(terms, question, vector, numbers, k)
+            if self._reranker is not None:
+                found = self._reranker.reordered(query, found)
         kept, rejected = without_duplicates(found, LEAST_PROBABILITY)
         if diversity and kept:
             kept = _diverse(kept, index, diversity)
@@ -109,7 +113,7 @@ class Retriever:
 
     def _assessed(
         self,
-        query: str,
+        terms: Sequence[str],
         question: Question,
         vector: NDArray[np.float32],
         numbers: Mapping[int, Scores],
@@ -124,11 +128,10 @@ class Retriever:
         in_doubt = [p for p in stored if _is_in_doubt(question, numbers[p.id])]
         nearest = nearest_sentences(self._embedder, in_doubt, vector)
         found = [
-            _retrieved(p, rank, question, numbers[p.id], query, nearest.get(p.id))
+            _retrieved(p, rank, question, numbers[p.id], terms, nearest.get(p.id))
             for rank, p in enumerate(stored, start=1)
         ]
-        found = self._pointed_at(found, stored, vector)
-        return found if self._reranker is None else self._reranker.reordered(query, found)
+        return self._pointed_at(found, stored, vector)
 
     def _pointed_at(
         self,
@@ -193,14 +196,14 @@ def _retrieved(
     rank: int,
     question: Question,
     numbers: Scores,
-    query: str,
+    terms: Sequence[str],
     nearest: NearestSentence | None,
 ) -> RetrievedPassage:
     signals = _signals(question, numbers, numbers.cosine if nearest is None else nearest.cosine)
     probability = relevance.probability(signals)
     highlight = None if nearest is None else nearest.span
     if probability >= LEAST_PROBABILITY:  # finding it takes longer than the search
-        evidence = best_sentence([passage.text], content_terms(query), passage.heading)
+        evidence = best_sentence([passage.text], terms, passage.heading)
         highlight = evidence.span if evidence else highlight
     return RetrievedPassage(
         passage_id=passage.id,
