@@ -10,9 +10,8 @@ import numpy as np
 
 from rag.embedding import Embedder, EmbeddingStopped
 from rag.records import read_passages
+from rag.reembedding import BATCH
 from rag.store import DocumentStore
-
-_BATCH = 64  # passages embedded between two commits: a few seconds' work is the most to lose
 
 
 def restore_lost(
@@ -27,12 +26,12 @@ def restore_lost(
     killed, and goes on where it was.
     """
     lost = (store.without_vector() if store.elsewhere is None else store.elsewhere.lost()).tolist()
-    for at in range(0, len(lost), _BATCH):
+    for at in range(0, len(lost), BATCH):
         if progress is not None:
             progress("embed", at, len(lost))
         with store.database.read() as db:
             where = "WHERE passages.id IN (SELECT value FROM json_each(?))"
-            batch = read_passages(db, where, json.dumps(lost[at : at + _BATCH]))
+            batch = read_passages(db, where, json.dumps(lost[at : at + BATCH]))
         try:
             rows = embedder.embed_passages([p.searchable for p in batch], None, should_stop)
         except EmbeddingStopped:

@@ -2,7 +2,7 @@
 
 New vectors are kept beside the old ones, a batch a transaction, and one last transaction puts them
 in the place of the old: so it may be stopped or killed and goes on where it was, and until the end
-everything else works as before. Does not decide whether to do so; the person is asked first.
+everything else works as before. Does not decide whether to do so; the person is told first.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from rag.embedding import Embedder, EmbeddingStopped
 from rag.records import read_passages
 from rag.store import DocumentStore, record_change
 
-_BATCH = 64  # passages embedded between two commits: a few seconds' work is the most to lose
+BATCH = 64  # passages embedded between two commits: a few seconds' work is the most to lose
 
 
 def reembed(
@@ -46,7 +46,7 @@ def reembed(
                 record_change(db)
                 return True
             batch = read_passages(
-                db, "WHERE next_vector IS NULL ORDER BY passages.id LIMIT ?", _BATCH
+                db, "WHERE next_vector IS NULL ORDER BY passages.id LIMIT ?", BATCH
             )
         if progress is not None:
             progress("embed", done, total)

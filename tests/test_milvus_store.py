@@ -257,7 +257,7 @@ def test_an_old_copy_of_the_documents_never_names_a_vector_of_a_newer_one(tmp_pa
 
 
 def test_making_lost_vectors_goes_on_where_it_was_stopped(tmp_path, store, milvus, monkeypatch):
-    monkeypatch.setattr("rag.lost_vectors._BATCH", 10)
+    monkeypatch.setattr("rag.lost_vectors.BATCH", 10)
     embedded = []
 
     class Stopping(FakeEmbedder):

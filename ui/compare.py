@@ -113,15 +113,7 @@ def build(shell: Shell) -> None:
                 words.add(stop, value="chat.stop")
             problem = gr.HTML(elem_classes="panel-problem", apply_default_css=False)
             retrieval = RetrievalControls(shell.parts.store, words)
-            with (
-                words.add(
-                    gr.Accordion(open=False, elem_classes="all-options"),
-                    label="controls.retrieval_options",
-                ),
-                gr.Row(elem_classes="numbers"),
-            ):
-                retrieval.build_documents()
-                retrieval.build_spread()
+            retrieval.build_panel(passages=False)
             with words.add(
                 gr.Accordion(open=False, elem_classes="all-options"),
                 label="controls.compare_options",

@@ -29,6 +29,20 @@ class RetrievalControls:
         self._words = words
         self.fields: dict[str, Any] = {} if fields is None else fields
 
+    def build_panel(self, passages: bool) -> None:
+        """A closed panel of what else chooses passages; `passages` too unless shown elsewhere."""
+        with (
+            self._words.add(
+                gr.Accordion(open=False, elem_classes="all-options"),
+                label="controls.retrieval_options",
+            ),
+            gr.Row(elem_classes="numbers"),
+        ):
+            if passages:
+                self.build_passages()
+            self.build_documents()
+            self.build_spread()
+
     def build_passages(self) -> None:
         self._add("passages", gr.Slider(1, MOST_PASSAGES, DEFAULT.passages, step=1))
 

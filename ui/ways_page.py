@@ -173,16 +173,7 @@ def build(shell: Shell) -> None:
                 stop = gr.Button(visible=False, elem_id="ways-stop", size="md")
                 words.add(stop, value="chat.stop")
             retrieval = RetrievalControls(shell.parts.store, words)
-            with (
-                words.add(
-                    gr.Accordion(open=False, elem_classes="all-options"),
-                    label="controls.retrieval_options",
-                ),
-                gr.Row(elem_classes="numbers"),
-            ):
-                retrieval.build_passages()
-                retrieval.build_documents()
-                retrieval.build_spread()
+            retrieval.build_panel(passages=True)
         status = gr.HTML(_welcome_html("en"), elem_id="ways-status", apply_default_css=False)
         with gr.Column(elem_id="ways-cards", min_width=0):
             cards = {
