@@ -22,6 +22,7 @@ from torch import Tensor
 from generation.config import GenerationConfig
 from generation.decoding import forward, generate, new_cache, prefill
 from generation.kv_cache import KVCache
+from generation.lean import LeanDecoder
 from generation.model import LanguageModel, load_model
 
 TOKENS = 32  # decoded in one turn
@@ -97,9 +98,12 @@ def main() -> None:
     parser.add_argument("--precision", default="bf16", help="of the module, which reads prompts")
     parser.add_argument("--contexts", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, help="of our step (default: what the app uses)")
     options = parser.parse_args()
 
     lm = load_model(options.model, "cpu", options.precision)
+    if options.threads and lm.lean is not None:
+        lm.lean = LeanDecoder(lm.hf_model, lm.lean.weights, options.threads)
     speed = bandwidth()
     read = lm.lean.weights.step_nbytes if lm.lean else 0
     print(f"{lm.name}: {lm.kernel}; {torch.get_num_threads()} threads, {speed / 1e9:.1f} GB/s")

@@ -33,9 +33,10 @@ MODEL_TYPES = frozenset({"llama", "qwen2"})
 ROTARY_TYPES = frozenset({"default", "linear", "llama3"})  # whose frequencies never change
 MAX_ROWS = 8  # tokens in one step, over all rows of the batch
 CACHE_TYPES = {torch.float32: 0, torch.bfloat16: 1}
-# Weights that one more core must have to read in each step to be worth the waiting for it. Two
-# cores decode qwen-0.5b (424 MB) 1.6 times as fast as one. With smollm2 (97 MB) they gain as much
-# while nothing else runs, and are slower than one as soon as anything does, the page included.
+# Weights that one more core must have to read in each step to be worth the waiting for it. Full
+# steps a second with one core and with two (`benchmarks.decode --threads`, 256 tokens): qwen-0.5b
+# (424 MB) 54 and 91; smollm2 (97 MB) 209 and 294, but 207 and 78 while something else, as the page
+# may, keeps one of the two cores busy.
 BYTES_A_CORE = 200e6
 
 

@@ -22,10 +22,11 @@ CountTokens = Callable[[list[dict]], int]
 # qwen-0.5b answered .52 in English and .38 in Chinese with the question alone after the passage,
 # .68 and .48 with the sentence before the question, .68 and .65 with it between the question and
 # an instruction to answer in one sentence. Without the sentence that instruction gave .54 and .43.
-# On the other half, the words below gave .70 and .62. Called "the most relevant sentence", it gave
-# .75 in English, but 6 of 40 answers repeated that name; with this one 1 of 40 does. Answers are
-# longer for it, and mostly that sentence: which one is said again decides (it holds the answer for
-# .66 to .80). Asking to cite costs the answer: rag/citations.py finds what stands behind it.
+# On the other half, the words below give .77 and .70 (`python -m benchmarks.answers --data DIR
+# --split test --questions 60 --passages 1`). Called "the most relevant sentence", 6 of 40 English
+# answers repeated that name; with this one 1 of 40 does. Answers are longer for it, and mostly that
+# sentence: which one is said again decides (it holds the answer for .79 to .81 of the questions,
+# `benchmarks.retrieval`). Asking to cite costs the answer: rag/citations.py finds what stands behind it.
 _WORDS = {
     "en": {
         "system": "You are a helpful assistant.",
