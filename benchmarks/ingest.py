@@ -99,7 +99,7 @@ def ingest_all(paths: list[Path], plain: Embedder, folder: Path) -> tuple[Row, l
     store = DocumentStore(folder, embedder.identity, embedder.dimension)
     started = time.perf_counter()
     for path in paths:
-        ingest(store, embedder, path)  # type: ignore[arg-type]
+        ingest(store, embedder, path)  # type: ignore[arg-type]  # it has the methods of an Embedder
     ingested = time.perf_counter()
     Indexes(store).current()
     indexed = time.perf_counter()

@@ -63,7 +63,11 @@ def read_squad(path: Path) -> DataSet:
 
 
 class Remembering:
-    """An embedder that embeds each text once: the same paragraphs go into several stores."""
+    """An embedder that embeds each text once: the same paragraphs go into several stores.
+
+    It has the methods of an Embedder that are called, and is no kind of one: hence the ignored
+    types where it is handed on.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self.identity, self.dimension = embedder.identity, embedder.dimension

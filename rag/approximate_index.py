@@ -94,6 +94,7 @@ class ApproximateIndex:
         selector = None
         if bits is not None:
             selector = faiss.IDSelectorBitmap(8 * len(bits), faiss.swig_ptr(bits))
+        # faiss adds the arguments when it is imported, and so out of sight of the types.
         options = faiss.SearchParametersIVF(  # type: ignore[call-arg]
             sel=selector, nprobe=min(self._index.nlist, math.ceil(self.lists / share))
         )

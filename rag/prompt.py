@@ -26,7 +26,8 @@ CountTokens = Callable[[list[dict]], int]
 # --split test --questions 60 --passages 1`). Called "the most relevant sentence", 6 of 40 English
 # answers repeated that name; with this one 1 of 40 does. Answers are longer for it, and mostly that
 # sentence: which one is said again decides (it holds the answer for .79 to .81 of the questions,
-# `benchmarks.retrieval`). Asking to cite costs the answer: rag/citations.py finds what stands behind it.
+# `benchmarks.retrieval`). Asking to cite costs the answer: rag/citations.py finds what stands
+# behind it.
 _WORDS = {
     "en": {
         "system": "You are a helpful assistant.",
